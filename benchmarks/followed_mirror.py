@@ -22,8 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
 from pyspark_mysqlbinlog.connector.delta.query.progress import BatchProgress
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
+from pyspark_mysqlbinlog.connector.delta.rows.columns import TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync import batch_writer
 
@@ -146,17 +147,19 @@ class FollowedMirror:
                 path = uri.replace(str(self.folder / "tables"), str(self.folder / "copies"))
                 table = self._copies[uri] = DeltaTable(path)
             same = " AND ".join(f"t.{name} = s.{name}" for name in key)
-            has_gone = pc.any(states.column(GONE)).as_py()
-            rows = states if has_gone else states.drop_columns([GONE])
+            has_gone = pc.any(states.column(TOMBSTONE)).as_py()
+            rows = states if has_gone else states.drop_columns([TOMBSTONE])
             begin = time.perf_counter()
             merger = table.merge(
                 rows, same, source_alias="s", target_alias="t", streamed_exec=False
             )
             if has_gone:
-                merger = merger.when_matched_delete(f"s.{GONE}")
+                merger = merger.when_matched_delete(f"s.{TOMBSTONE}")
             (
-                merger.when_matched_update_all(except_cols=[GONE])
-                .when_not_matched_insert_all(f"NOT s.{GONE}" if has_gone else None, [GONE])
+                merger.when_matched_update_all(except_cols=[TOMBSTONE])
+                .when_not_matched_insert_all(
+                    f"NOT s.{TOMBSTONE}" if has_gone else None, [TOMBSTONE]
+                )
                 .execute()
             )
             spent += time.perf_counter() - begin
@@ -213,9 +216,9 @@ class FollowedMirror:
 
     def _time_steps(self) -> None:
         """Count the seconds that the mirror waits for the log, or reads it."""
-        steps = DirectReader.steps
+        steps = DirectReader.sub_batches
 
-        def timed(reading: DirectReader, *given: Any) -> Iterator[Step]:
+        def timed(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
             with closing(steps(reading, *given)) as found:
                 while True:
                     begin = time.perf_counter()
@@ -225,7 +228,7 @@ class FollowedMirror:
                         return
                     yield step
 
-        self._stack.enter_context(patch.object(DirectReader, "steps", timed))
+        self._stack.enter_context(patch.object(DirectReader, "sub_batches", timed))
 
 
 def _sums(folder: Path, column: str) -> dict[str, int]:

@@ -42,7 +42,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import struct_of
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.decoder import KernelDecoder
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
@@ -120,7 +120,7 @@ def read_arrow(url: str, _: int, *, payload: str) -> int:
         )
         decoder = Decoder(
             SchemasAt(SchemaHistory().with_table(BEGINNING, plan.schema), lambda _: 1),
-            arrow_schema(envelope(kind, rescued=payload == "struct")),
+            arrow_schema(output_schema(kind, rescued=payload == "struct")),
             1,
             frozenset({"insert"}),
             file_ordinal=lambda _: 1,

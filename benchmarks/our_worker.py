@@ -45,7 +45,7 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     os.sched_setaffinity(0, {max(everywhere)})
     stream = MemoryStream if place == "memory" else FileStream
     try:
-        with patch("pyspark_mysqlbinlog.connector.log.logs.FileStream", stream):
+        with patch("pyspark_mysqlbinlog.connector.log.file_log.FileStream", stream):
             rows, seconds = read.timed()
     finally:
         os.sched_setaffinity(0, everywhere)

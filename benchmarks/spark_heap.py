@@ -24,9 +24,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 
@@ -87,7 +87,7 @@ def _load(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequen
             target.create(_COLUMNS, {})
             _merge(target, 1)
 
-        for _ in side_by_side(create, new, spark):
+        for _ in map_in_threads(create, new, spark):
             pass
         made += new
         _report(spark, f"{count} tables")
@@ -99,7 +99,7 @@ def _follow(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequ
         target.create(_COLUMNS, {})
     for number in range(1, max(counts, default=0) + 1):
         merge = partial(_merge, number=number)
-        for _ in side_by_side(merge, targets, spark):
+        for _ in map_in_threads(merge, targets, spark):
             pass
         if number in counts:
             _report(spark, f"{number} batches")
@@ -112,13 +112,13 @@ def _merge(target: DeltaTarget, number: int) -> None:
             "v": str(number),
             "w": None,
             SEQ: {"epoch": 0, "file": 1, "pos": number, "row": row},
-            GONE: False,
+            TOMBSTONE: False,
         }
         for row in range(_ROWS)
     ]
-    states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(GONE, pa.bool_())))
+    states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_())))
     query = ("mysqlbinlog:query:bench", number)
-    target.merge(states, ["id"], Mark(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
+    target.merge(states, ["id"], CommitMarker(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
 
 
 def _report(spark: SparkSession, what: str) -> None:

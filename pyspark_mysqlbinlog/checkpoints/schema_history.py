@@ -103,7 +103,7 @@ class SchemaHistory:
         version = self._version(position, database, table)
         return version[1] if version and isinstance(version[1], TableSchema) else None
 
-    def span(self, position: Position, database: str, table: str) -> tuple[int, int | None]:
+    def valid_range(self, position: Position, database: str, table: str) -> tuple[int, int | None]:
         """Return the byte range of this position's file in which the version is the same.
 
         The second value is exclusive; None is the end of the file.
@@ -117,7 +117,7 @@ class SchemaHistory:
             end = versions[index][0].pos
         return first, end
 
-    def reason(self, position: Position, database: str, table: str) -> str:
+    def unknown_reason(self, position: Position, database: str, table: str) -> str:
         """Return why `at` returns None there; empty if it does not."""
         version = self._version(position, database, table)
         if version is None:

@@ -42,7 +42,7 @@ __all__ = ["pack_versions", "unpack_versions"]
 _LAYOUT = 1
 _LEVEL = 9
 # A history of a million columns is smaller; a text that unpacks to more is not a valid history.
-_MAX_PLAIN = 128 << 20
+_MAX_PLAIN_BYTES = 128 << 20
 # How each of a column's fields is parsed.
 _COLUMN: dict[str, Callable[[Any], Any]] = {
     "name": text_of,
@@ -72,10 +72,11 @@ def pack_versions(versions: Mapping[Table, tuple[Version, ...]]) -> str:
         ],
     }
     plain = json.dumps(history, ensure_ascii=False, separators=(",", ":")).encode()
-    if len(plain) > _MAX_PLAIN:
+    if len(plain) > _MAX_PLAIN_BYTES:
         raise OffsetError(
             f"the columns of the {len(versions)} followed tables take {len(plain):,} bytes, and an"
-            f" offset holds up to {_MAX_PLAIN:,}: read fewer tables in one query (option tables)"
+            f" offset holds up to {_MAX_PLAIN_BYTES:,}: read fewer tables in one query"
+            " (option tables)"
         )
     return base64.b85encode(bz2.compress(plain, _LEVEL)).decode()
 
@@ -120,8 +121,8 @@ def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:
 def _unpacked(compressed: bytes) -> dict[Table, tuple[Version, ...]]:
     expand = bz2.BZ2Decompressor()
     # One byte above the maximum, so that a text of exactly that size is complete.
-    plain = expand.decompress(compressed, _MAX_PLAIN + 1)
-    if not expand.eof or expand.unused_data or len(plain) > _MAX_PLAIN:
+    plain = expand.decompress(compressed, _MAX_PLAIN_BYTES + 1)
+    if not expand.eof or expand.unused_data or len(plain) > _MAX_PLAIN_BYTES:
         raise ValueError
     history = json.loads(plain)
     if history["layout"] != _LAYOUT:

@@ -27,9 +27,9 @@ from helpers.spark_session import DELTA_JARS, with_delta
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
@@ -47,7 +47,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field(SEQ, SEQ_TYPE),
 ]
 _COLUMNS = pa.schema(_FIELDS)
-_STATES = _COLUMNS.append(pa.field(GONE, pa.bool_()))
+_STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
 
     context.setLocalProperty("p", "the caller's")
     try:
-        found = [*side_by_side(write, range(4), spark)]
+        found = [*map_in_threads(write, range(4), spark)]
         assert context.getLocalProperty("p") == "the caller's"
     finally:
         # None removes it, which PySpark's annotation leaves out.
@@ -141,7 +141,7 @@ def test_tables_and_rounds_of_maintenance_share_sessions(
             _merge(target, _mark(1), 1, 2)
             _merge(target, _mark(2), 2, 3)
 
-        assert len([*side_by_side(write, uris, delta)]) == 6
+        assert len([*map_in_threads(write, uris, delta)]) == 6
         for _ in range(3):
             maintenance = Maintenance(engine, 0)
             maintenance.after_batch(uris)
@@ -159,22 +159,24 @@ def engines(delta: SparkSession) -> dict[str, Engine]:
     return {"deltalake": DeltalakeEngine(), "spark": spark}
 
 
-def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> Mark:
+def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> CommitMarker:
     fingerprint = Fingerprint(1000 + place, 1, 10 + place, 100 + place)
-    return Mark(log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch))
+    return CommitMarker(
+        log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch)
+    )
 
 
 def _seq(pos: int, row: int) -> dict[str, int]:
     return {"epoch": 0, "file": 1, "pos": pos, "row": row}
 
 
-def _merge(target: DeltaTarget, mark: Mark, *ids: int) -> None:
+def _merge(target: DeltaTarget, mark: CommitMarker, *ids: int) -> None:
     rows = [
         {
             "id": number,
-            "v": str(mark.version),
-            SEQ: _seq(mark.version, number),
-            GONE: False,
+            "v": str(mark.position),
+            SEQ: _seq(mark.position, number),
+            TOMBSTONE: False,
         }
         for number in ids
     ]
@@ -188,9 +190,9 @@ def _rows(path: Path) -> dict[int, str]:
     return found
 
 
-def _assert_marks(target: DeltaTarget, mark: Mark) -> None:
-    found = {name: target.applied(name) for name, _ in mark.identifiers}
-    assert found == dict(mark.identifiers)
+def _assert_marks(target: DeltaTarget, mark: CommitMarker) -> None:
+    found = {name: target.txn_version(name) for name, _ in mark.app_transactions}
+    assert found == dict(mark.app_transactions)
 
 
 def test_a_mark_is_read_by_both_whoever_wrote_it(
@@ -245,7 +247,7 @@ def test_all_rows_are_replaced_and_rows_are_appended(
             _assert_marks(engine.target(str(path)), _mark(3, batch=number))
         assert target.count() == 4
         wanted = rows.slice(0, 2)
-        counts = target.copies(wanted.select(["w"]))
+        counts = target.count_equal_rows(wanted.select(["w"]))
         gone = target.rewrite_equal_rows(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
         _assert_marks(engine.target(str(path)), _mark(4, batch=6))
         left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
@@ -259,7 +261,7 @@ def test_rows_in_several_batches_some_of_them_empty(
     def states(*numbers: list[int]) -> pa.Table:
         tables = [
             pa.Table.from_pylist(
-                [{"id": n, "v": str(n), SEQ: _seq(n, n), GONE: False} for n in some], _STATES
+                [{"id": n, "v": str(n), SEQ: _seq(n, n), TOMBSTONE: False} for n in some], _STATES
             )
             for some in numbers
         ]
@@ -271,12 +273,12 @@ def test_rows_in_several_batches_some_of_them_empty(
         target.create(_COLUMNS, {})
         target.merge(states([1], [], [2, 3], [], [4]), ["id"], _mark(1))
         assert _rows(path).keys() == {1, 2, 3, 4}
-        target.append(states([5], [], [6]).drop([GONE]), _mark(2))
+        target.append(states([5], [], [6]).drop([TOMBSTONE]), _mark(2))
         assert _rows(path).keys() == {1, 2, 3, 4, 5, 6}
-        assert target.copies(states([1], [], [6]).drop([GONE])) == [1, 1]
-        target.replace(states([7], [], [8], []).drop([GONE]), _mark(3))
+        assert target.count_equal_rows(states([1], [], [6]).drop([TOMBSTONE])) == [1, 1]
+        target.replace(states([7], [], [8], []).drop([TOMBSTONE]), _mark(3))
         assert _rows(path).keys() == {7, 8}
-        target.replace(states([], []).drop([GONE]), _mark(4))
+        target.replace(states([], []).drop([TOMBSTONE]), _mark(4))
         assert target.is_empty()
 
 
@@ -423,8 +425,8 @@ def test_a_history_that_delta_forgot(engines: dict[str, Engine], tmp_path: Path)
         commit.with_suffix(".crc").unlink(missing_ok=True)
     for engine in engines.values():
         reads = engine.target(str(path))
-        assert reads.applied(str(_LOG)) == 2
-        assert reads.applied(_LOG.event) is None
+        assert reads.txn_version(str(_LOG)) == 2
+        assert reads.txn_version(_LOG.event) is None
 
 
 def test_deletion_vectors_where_they_are_asked_for(delta: SparkSession, tmp_path: Path) -> None:

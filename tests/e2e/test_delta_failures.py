@@ -23,7 +23,8 @@ from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, commit_conflict_error
+from pyspark_mysqlbinlog.connector.delta.store.commits import commit_conflict_error
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
 # It is 300 bytes; delta-rs encodes them by percent signs, Spark does not.
 _LONG = "漢" * 100

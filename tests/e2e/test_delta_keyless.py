@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from e2e.conftest import REPLICATION, Account
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
 pytestmark = pytest.mark.both_engines
@@ -312,7 +312,7 @@ def test_a_load_that_breaks_off(
     kind = type(mirrored.target("t"))
     replace = kind.replace
 
-    def failing(target: DeltaTarget, rows: pa.Table, mark: Mark) -> None:
+    def failing(target: DeltaTarget, rows: pa.Table, mark: CommitMarker) -> None:
         replace(target, rows, mark)
         raise RuntimeError("broken off")
 

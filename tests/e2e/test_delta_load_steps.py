@@ -16,7 +16,7 @@ from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 
 pytestmark = pytest.mark.both_engines
 
@@ -41,17 +41,17 @@ def mirrored(
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[SubBatch]:
     """The steps with loaded rows that others of their batch follow, as they come."""
-    steps = list[Step]()
-    take = BatchRunner._take_step
+    steps = list[SubBatch]()
+    take = BatchRunner._apply_sub_batch
 
-    def noted(runner: BatchRunner, step: Step, *rest: Any) -> None:
+    def noted(runner: BatchRunner, step: SubBatch, *rest: Any) -> None:
         if not step.is_last and step.last.loads_since(step.first):
             steps.append(step)
         take(runner, step, *rest)
 
-    monkeypatch.setattr(BatchRunner, "_take_step", noted)
+    monkeypatch.setattr(BatchRunner, "_apply_sub_batch", noted)
     return steps
 
 
@@ -61,18 +61,18 @@ def changes(mirrored: MirroredDatabase, seed: int) -> Callable[[], None]:
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
     """Let something happen on the server before each step is brought in."""
-    take = BatchRunner._take_step
+    take = BatchRunner._apply_sub_batch
 
     def with_work(runner: BatchRunner, *given: Any) -> None:
         work()
         take(runner, *given)
 
-    monkeypatch.setattr(BatchRunner, "_take_step", with_work)
+    monkeypatch.setattr(BatchRunner, "_apply_sub_batch", with_work)
 
 
 def test_changes_while_a_batch_is_loaded(
     mirrored: MirroredDatabase,
-    taken: list[Step],
+    taken: list[SubBatch],
     ddl_seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -90,7 +90,7 @@ def test_changes_while_a_batch_is_loaded(
 
 
 def test_a_log_that_is_behind(
-    mirrored: MirroredDatabase, taken: list[Step], monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that has as much of the log as it may loads the rows of one step."""
     with killed_behind(2, monkeypatch):
@@ -113,7 +113,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_a_kill_between_steps(
     mirrored: MirroredDatabase,
-    taken: list[Step],
+    taken: list[SubBatch],
     ddl_seed: int,
     checkpoints: Iterator[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -135,7 +135,7 @@ def test_a_kill_between_steps(
 
 
 def test_tables_that_change_while_a_batch_is_loaded(
-    mirrored: MirroredDatabase, taken: list[Step], monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks behind the statement have other columns than those before it, and than the log."""
     statements = iter(
@@ -163,7 +163,7 @@ def test_tables_that_change_while_a_batch_is_loaded(
 
 def test_tables_that_have_rows_are_loaded_again(
     mirrored: MirroredDatabase,
-    taken: list[Step],
+    taken: list[SubBatch],
     ddl_seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

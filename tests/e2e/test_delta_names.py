@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.store.paths import Targets
+from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
 
 pytestmark = pytest.mark.both_engines
 
@@ -80,8 +80,8 @@ def test_tables_with_names_that_no_path_takes(
     for name in names:
         mirrored.execute(f"UPDATE `{name}` SET v = v + 1 WHERE id = 1")
     mirrored.run()
-    targets = Targets.parse(f"{tmp_path}/lake/{{database}}/{{table}}")
+    targets = PathTemplate.parse(f"{tmp_path}/lake/{{database}}/{{table}}")
     for number, name in enumerate(names):
-        held = DeltaTable(targets.of((database, name))).to_pyarrow_table().to_pylist()
+        held = DeltaTable(targets.render((database, name))).to_pyarrow_table().to_pylist()
         assert {(row["id"], row["v"]) for row in held} == {(1, number + 1), (2, 2)}, name
     assert len(list((tmp_path / "lake" / database).iterdir())) == len(names)

@@ -17,8 +17,9 @@ from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read import direct_read
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.read import direct_read, policy
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
@@ -33,17 +34,17 @@ def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @pytest.fixture
 def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
-    monkeypatch.setattr(direct_read, "_LEAST", 0)
+    monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     read: list[int] = []
-    steps = DirectReader.steps
+    steps = DirectReader.sub_batches
 
-    def counted(reading: DirectReader, *given: Any) -> Iterator[Step]:
+    def counted(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
         read.append(0)
         for step in steps(reading, *given):
-            read[-1] += sum(map(len, step.parts.values()))
+            read[-1] += sum(map(len, step.changes_by_table.values()))
             yield step
 
-    monkeypatch.setattr(DirectReader, "steps", counted)
+    monkeypatch.setattr(DirectReader, "sub_batches", counted)
     return read
 
 
@@ -75,7 +76,7 @@ def test_changes_and_ddl_by_sparks_tasks(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random_ = random.Random(ddl_seed)
-    monkeypatch.setattr(DirectReader, "takes", lambda *_: False)
+    monkeypatch.setattr(DirectReader, "can_read", lambda *_: False)
     mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
     for statement in "ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs":
@@ -121,7 +122,7 @@ def test_a_load_of_several_chunks(
 ) -> None:
     """Tables whose columns are alike, a key of two columns, and one that nobody can type."""
     if reader == "Spark":
-        monkeypatch.setattr(DirectReader, "takes", lambda *_: False)
+        monkeypatch.setattr(DirectReader, "can_read", lambda *_: False)
     if with_change_log:
         short.settings["change_log"] = change_log_of(short)
     short.options |= {"startingOffset": "snapshot", "targetPartitionBytes": "64k"}
@@ -179,7 +180,7 @@ def test_a_batch_that_failed_comes_again(
         "INSERT INTO b VALUES (1, 1)",
         "DELETE FROM a WHERE id = 1",
     )
-    bring_in = BatchRunner._bring_in
+    bring_in = BatchRunner._apply_to_mirror
 
     def fails_for_b(mirror: Any, name: Any, *rest: Any) -> int:
         if name[1] == "b":
@@ -187,7 +188,7 @@ def test_a_batch_that_failed_comes_again(
         return bring_in(mirror, name, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_bring_in", fails_for_b)
+        patched.setattr(BatchRunner, "_apply_to_mirror", fails_for_b)
         with pytest.raises(Exception, match="the disk is full"):
             short.run()
     short.assert_equal("a")
@@ -202,7 +203,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
-    monkeypatch.setattr(direct_read, "_LEAST", 0)
+    monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
     mirrored.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
@@ -214,23 +215,23 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_bring_in", fail)
+        patched.setattr(BatchRunner, "_apply_to_mirror", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     own_server.execute("RESET MASTER")
     while own_server.position() <= end:
         mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
     refused: list[type[BaseException]] = []
-    steps = DirectReader.steps
+    steps = DirectReader.sub_batches
 
-    def watched(reading: DirectReader, *given: Any) -> Iterator[Step]:
+    def watched(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
         try:
             yield from steps(reading, *given)
         except BinlogReplacedError as error:
             refused.append(type(error))
             raise
 
-    monkeypatch.setattr(DirectReader, "steps", watched)
+    monkeypatch.setattr(DirectReader, "sub_batches", watched)
     with pytest.raises(Exception, match=BinlogReplacedError.__name__):
         mirrored.run()
     assert refused == [BinlogReplacedError]
@@ -281,14 +282,14 @@ def test_what_several_tasks_would_carry_is_handed_over(
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000), n INT)")
     short.run()
     taken: list[int] = []
-    take = BatchHandoff.take
+    take = BatchHandoff.read
 
     def noted(handoff: BatchHandoff, *batch: Any) -> Any:
         ranges = take(handoff, *batch)
         taken.append(len(ranges or ()))
         return ranges
 
-    monkeypatch.setattr(BatchHandoff, "take", noted)
+    monkeypatch.setattr(BatchHandoff, "read", noted)
     monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(batch_runner, "collected", lambda *_, **__: 1 / 0)
     many = range(250)

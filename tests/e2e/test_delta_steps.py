@@ -23,7 +23,7 @@ from helpers.mirror_steps import (
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 
 
 @pytest.fixture
@@ -155,14 +155,14 @@ def test_the_source_gives_batches_of_several_steps(
     mirrored.execute("INSERT INTO t VALUES (-1, 'loaded', 1)")
     mirrored.run()
     taken, sizes = list[int](), list[int]()
-    take = BatchRunner._take_step
+    take = BatchRunner._apply_sub_batch
 
-    def counted(runner: BatchRunner, step: Step, number: int, *rest: Any) -> None:
+    def counted(runner: BatchRunner, step: SubBatch, number: int, *rest: Any) -> None:
         taken.append(number)
         sizes.append(step.last.position.pos - step.first.position.pos)
         take(runner, step, number, *rest)
 
-    monkeypatch.setattr(BatchRunner, "_take_step", counted)
+    monkeypatch.setattr(BatchRunner, "_apply_sub_batch", counted)
     taken_ahead = made_ahead(monkeypatch)
     for number in range(100):
         mirrored.execute(f"INSERT INTO plain SELECT {number}, REPEAT('x', 9) FROM DUAL")

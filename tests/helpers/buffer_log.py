@@ -8,7 +8,7 @@ from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
@@ -21,8 +21,8 @@ def at(pos: int, file: int = 1) -> Position:
     return Position(file, pos, f"b.{file:06d}")
 
 
-def mark(position: Position) -> Mark:
-    return Mark(position, EMPTY)
+def mark(position: Position) -> BoundaryState:
+    return BoundaryState(position, EMPTY)
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Log:
 
     def rotate(self) -> Position:
         self.here = at(4, self.here.number + 1)
-        self.buffer.moved(mark(self.here))
+        self.buffer.advance(mark(self.here))
         return self.here
 
 

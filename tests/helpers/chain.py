@@ -12,13 +12,13 @@ from pyspark.sql.types import DataType, StringType, VariantType
 
 from helpers.decode_twins import Decoded, assert_same
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
@@ -72,7 +72,7 @@ class Chain:
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
         """The wanted events, in blocks that end anywhere."""
         log = FileLog.find(str(self.folder))
-        filtering = EventFilter(options.table_filter(True).wants, operations=options.operations)
+        filtering = EventFilter(options.table_filter(True).captures, operations=options.operations)
         kept = []
         try:
             for event in log.events(log.begins()[0]):
@@ -91,11 +91,11 @@ class Chain:
                 kind = VariantType()
             case "struct":
                 columns = options.column_filter(True)
-                wants = options.table_filter(True).wants
+                wants = options.table_filter(True).captures
                 wanted = [one for one in self.schemas if wants(one.database, one.table)]
                 nested = options.table_filter(True).nests
                 kind = payload_type(wanted, options.struct_options, columns, nested=nested)
-        return arrow_schema(envelope(kind, rescued=options.rescues))
+        return arrow_schema(output_schema(kind, rescued=options.rescues))
 
 
 def _read(twin: Any, options: Options, partition: RangePartition, schema: pa.Schema) -> Decoded:

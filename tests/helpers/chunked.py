@@ -11,7 +11,11 @@ from unittest.mock import patch
 from helpers.live_log import schemas_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import (
+    last_bound,
+    next_bound,
+)
+from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import range_condition
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import (
     LoadKey,
     choose_key,
@@ -56,7 +60,7 @@ def walk(
             return
         found = client.query(
             f"SELECT {quoted(column)} FROM {quoted(*table)} FORCE INDEX ({quoted(key.name)})"
-            f" WHERE {where(key, after, upto)} ORDER BY {by_key(key)}"
+            f" WHERE {range_condition(key, after, upto)} ORDER BY {by_key(key)}"
         )
         yield Walked(after, upto, said, [int(number) for (number,) in found])
         after = upto

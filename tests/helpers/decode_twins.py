@@ -14,7 +14,7 @@ import helpers.compiled  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import ALL_OPERATIONS, StaticSchemas, captured_ordinal
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.kernel.decoder import KernelDecoder
@@ -80,7 +80,7 @@ class Payloads:
             ),
         }
         rescued = self.kind == "struct" and self.unplaced == "rescue"
-        return arrow_schema(envelope(kinds[self.kind](), rescued=rescued))
+        return arrow_schema(output_schema(kinds[self.kind](), rescued=rescued))
 
     def factory(
         self, schemas: Sequence[TableSchema]

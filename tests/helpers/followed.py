@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
@@ -53,7 +53,7 @@ class Follower:
             here = current_position(client)
             log = ServerLog(settings)
             history, _ = history_of_server(
-                client, log, here, wants, case_sensitive=True, unwanted=True
+                client, log, here, wants, case_sensitive=True, uncaptured=True
             )
             tracker = SchemaTracker(
                 history,
@@ -87,7 +87,7 @@ class Follower:
         """What the tracker knows of a table; or why it does not."""
         name = database or self.database, table
         history = self.tracker.history
-        return history.at(self.here, *name) or history.reason(self.here, *name)
+        return history.at(self.here, *name) or history.unknown_reason(self.here, *name)
 
     def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
         """What information_schema shows of the database's tables."""

@@ -35,7 +35,7 @@ def interrupted(
     before_step : is called before each step.
     may_end : the run may have fewer steps; else it is an AssertionError.
     """
-    take, left, is_interrupted = BatchRunner._take_step, steps, False
+    take, left, is_interrupted = BatchRunner._apply_sub_batch, steps, False
 
     def counted(runner: BatchRunner, *given: Any) -> None:
         nonlocal left, is_interrupted
@@ -47,7 +47,7 @@ def interrupted(
         take(runner, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_take_step", counted)
+        patched.setattr(BatchRunner, "_apply_sub_batch", counted)
         try:
             yield
         except StreamingQueryException as error:

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
 
 def resident() -> int:
@@ -43,7 +43,7 @@ def main(port: str, file: str, name: str, payload: str, pause: str) -> None:
     )  # fmt: skip
     others = {"json": StringType(), "variant": VariantType()}
     kind = others.get(payload) or read_payload_type(options)
-    schema = to_arrow_schema(envelope(kind), timezone="UTC")
+    schema = to_arrow_schema(output_schema(kind), timezone="UTC")
     database, _, table = name.partition(".")
     since = Position.of(file, FIRST_EVENT)
     partition = ChunkPartition((Chunk((database, table)),), case_sensitive=True, since=since)

@@ -12,7 +12,7 @@ from helpers.table_batches import NAME
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
@@ -83,9 +83,9 @@ class LogBatches:
             self.query,
             self.number,
             self.start,
-            Mark(log, pack_position(position), None, (self.query, self.number)),
+            CommitMarker(log, pack_position(position), None, (self.query, self.number)),
             load,
-            load_before=self.load,
+            snapshot_before=self.load,
             log_before=before if into is not None else None,
         )
         self.number, self.start, self.load = self.number + 1, position, load

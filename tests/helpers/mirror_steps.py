@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 
 __all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
@@ -30,20 +31,20 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
     Gives how many each batch had, as they come.
     """
     made, counts = DirectReader.__init__, list[int]()
-    read = DirectReader.steps
+    read = DirectReader.sub_batches
 
     def with_steps(reading: DirectReader, *given: Any, **named: Any) -> None:
         made(reading, *given, **named)
-        reading._step_bytes = size
+        reading._sub_batch_bytes = size
 
-    def counted(reading: DirectReader, *given: Any) -> Iterator[Step]:
+    def counted(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
         counts.append(0)
         for step in read(reading, *given):
             counts[-1] += 1
             yield step
 
     monkeypatch.setattr(DirectReader, "__init__", with_steps)
-    monkeypatch.setattr(DirectReader, "steps", counted)
+    monkeypatch.setattr(DirectReader, "sub_batches", counted)
     return counts
 
 
@@ -68,7 +69,7 @@ def checkpoint_names(becomes: str) -> Iterator[str]:
 @contextmanager
 def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What runs inside must come to another step behind so many, and ends there."""
-    take, left = BatchRunner._take_step, number
+    take, left = BatchRunner._apply_sub_batch, number
 
     def killed(runner: BatchRunner, *given: Any) -> None:
         nonlocal left
@@ -78,6 +79,6 @@ def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         take(runner, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_take_step", killed)
+        patched.setattr(BatchRunner, "_apply_sub_batch", killed)
         with pytest.raises(Exception, match=_Killed.__name__):
             yield

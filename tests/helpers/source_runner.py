@@ -13,7 +13,7 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
 __all__ = ["Offset", "Spark", "ids", "insert", "new_reader"]
@@ -25,7 +25,7 @@ def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlo
     """A reader of these tables; of all without any."""
     named = {} if tables is None else {"tables": tables}
     texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
-    return MySQLBinlogStreamReader(parse_options(texts), envelope(StringType()))
+    return MySQLBinlogStreamReader(parse_options(texts), output_schema(StringType()))
 
 
 class Spark:

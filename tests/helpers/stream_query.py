@@ -15,7 +15,7 @@ from helpers.servers import Server
 from helpers.source_runner import Offset, Spark
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
 __all__ = ["THREE_DDLS", "Query", "Rows", "images", "rescued", "run"]
@@ -50,7 +50,7 @@ class Query:
         kind: Any = StringType()
         if options.payload_kind == "struct":
             kind = payload or read_payload_type(options)
-        schema = envelope(kind, rescued=options.rescues)
+        schema = output_schema(kind, rescued=options.rescues)
         self.spark = Spark(MySQLBinlogStreamReader(options, schema))
         if self.checkpoint is None:
             self.checkpoint = self.spark.initial()

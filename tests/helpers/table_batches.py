@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
@@ -126,7 +126,7 @@ class TableBatches:
         """
         is_first_step, self._has_more = not self._has_more, has_more
         self.number += is_first_step
-        mark = Mark(
+        mark = CommitMarker(
             LogIdentity("uuid", 0, "mysql-bin"),
             pack_position(position(end)),
             None,
@@ -141,9 +141,9 @@ class TableBatches:
             mark,
             load,
             reloads=reloads,
-            is_first_step=is_first_step,
-            has_more=has_more,
-            load_before=self.load,
+            is_first_sub_batch=is_first_step,
+            has_next_sub_batch=has_more,
+            snapshot_before=self.load,
             limited=lambda _: self.is_limited,
             rows_where=None
             if reads is None

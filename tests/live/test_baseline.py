@@ -11,7 +11,7 @@ import pytest
 from helpers.servers import MySQL56Server, Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.server.settings import current_position
@@ -55,7 +55,7 @@ class Followed:
         return None if schema is None else [column.name for column in schema.columns]
 
     def reason(self, history: SchemaHistory, position: Position, table: str) -> str:
-        return history.reason(position, self.database, table)
+        return history.unknown_reason(position, self.database, table)
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_unwanted_tables_come_along(followed: Followed) -> None:
         None,
         lambda database, table: (database, table) == (followed.database, "t"),
         case_sensitive=True,
-        unwanted=True,
+        uncaptured=True,
     )
     assert followed.columns(history, followed.here(), "_t_new") == ["id", "v"]
     assert history.charset_at(followed.here(), followed.database) is not None
@@ -252,7 +252,7 @@ def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followe
     history = followed.history(start)
     first = min(position for position, _ in history.versions(name, "t"))
     assert first < before
-    assert "character set" in history.reason(first, name, "t")
+    assert "character set" in history.unknown_reason(first, name, "t")
     (schema,) = (
         each
         for _, each in history.versions(name, "u")
@@ -302,7 +302,7 @@ def test_a_database_whose_name_differs_by_case() -> None:
             history, _ = history_of_server(
                 client, ServerLog(settings), start, lambda *_: True, case_sensitive=False
             )
-        reasons = [history.reason(at, "d", "t") for at, _ in history.versions("d", "t")]
+        reasons = [history.unknown_reason(at, "d", "t") for at, _ in history.versions("d", "t")]
         assert "character set" in reasons[0]
         (known,) = (each for _, each in history.versions("d", "u") if isinstance(each, TableSchema))
         assert known.columns[0].charset == "latin1"

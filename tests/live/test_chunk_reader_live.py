@@ -21,7 +21,7 @@ from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chu
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogReplacedError,
@@ -65,7 +65,7 @@ class Reading:
             kind = read_payload_type(self.options)
         elif self.options.payload_kind == "variant":
             kind = VariantType()
-        self.schema = to_arrow_schema(envelope(kind), timezone="UTC")
+        self.schema = to_arrow_schema(output_schema(kind), timezone="UTC")
         self.partition = ChunkPartition(
             chunks,
             case_sensitive=True,
@@ -226,7 +226,7 @@ def test_a_condition_on_a_table_that_is_not_there(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not taken for the table's own absence, which would give no rows without an error."""
-    monkeypatch.setattr(chunk_reader, "_RETRY_TIMEOUT", 0.0)
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     condition = f"id IN (SELECT id FROM {DATABASE}.nowhere)"
     with pytest.raises(ServerError, match="nowhere") as caught:
         Reading(server, Chunk(T), where_t=condition).rows()
@@ -330,7 +330,7 @@ def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.Monke
 
 
 def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_reader, "_RETRY_TIMEOUT", 0.0)
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     hold = pin_definition
     names = iter(range(100))
 
@@ -357,13 +357,13 @@ def test_no_table_is_altered_under_its_rows(
         altered.set()
 
     thread = threading.Thread(target=alter, daemon=True)
-    release = Interrupt.release
+    release = CancelToken.release
 
-    def releasing(self: Interrupt) -> None:
+    def releasing(self: CancelToken) -> None:
         release(self)
         thread.start()
 
-    monkeypatch.setattr(Interrupt, "release", releasing)
+    monkeypatch.setattr(CancelToken, "release", releasing)
     # All rows are there, and the sink has taken the first batch only.
     assert next(batches).num_rows
     assert altered.wait(30)
@@ -511,7 +511,7 @@ def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_reader, "_RETRY_TIMEOUT", 0.5)
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.5)
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, repeat(3_000_000)) as proxy:
         reading = Reading(large, Chunk(T), host="127.0.0.1", port=str(proxy.port))

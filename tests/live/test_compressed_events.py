@@ -10,7 +10,7 @@ from helpers.decoding import ARROW_SCHEMA, rows_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import events_between, read_range
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition

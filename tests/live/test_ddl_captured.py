@@ -21,18 +21,18 @@ from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 
 def read_files(scenario: str) -> list[dict[str, Any]]:
     options = {"path": str(CAPTURED / f"{scenario}.*.binlog"), "payload": "json"}
-    reader = MySQLBinlogReader(parse_options(options), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(options), output_schema(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     rows: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist()
     return rows

@@ -21,7 +21,7 @@ from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
 DATABASE = "fx_ddl_history"
 SCENARIO = describe("ddl_history")
@@ -87,7 +87,7 @@ def check(rows: list[dict[str, Any]]) -> None:
 
 def test_from_files() -> None:
     options = {"path": str(CAPTURED / "ddl_history.*.binlog"), "payload": "json"}
-    reader = MySQLBinlogReader(parse_options(options), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(options), output_schema(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     check(pa.Table.from_batches(batches).to_pylist())
 

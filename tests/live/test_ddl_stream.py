@@ -24,7 +24,7 @@ from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
@@ -228,7 +228,7 @@ def starts_in_the_past(witness: Witness) -> None:
                 witness.moments[first][0],
                 lambda database, _: database == witness.database,
                 case_sensitive=True,
-                unwanted=True,
+                uncaptured=True,
             )
             for moment in range(first, len(witness.moments)):
                 position, tables = witness.moments[moment]

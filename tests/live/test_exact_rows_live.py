@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
@@ -46,7 +46,7 @@ def read(server: Server, table: str = "t") -> pa.Table:
     )
     since = Position.of(*server.position())
     partition = ChunkPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
-    schema = to_arrow_schema(envelope(StringType()), timezone="UTC")
+    schema = to_arrow_schema(output_schema(StringType()), timezone="UTC")
     rows = pa.Table.from_batches(list(read_chunks(parse_options(texts), partition, schema)), schema)
     query: Any = pa.compute.struct_field(rows.column("source"), "query")
     return rows.append_column("query", query)

@@ -14,7 +14,7 @@ from helpers.downloads import download
 from helpers.servers import LocalServer, Server
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import BinlogGapError
 
 ROTATES = 4
@@ -23,7 +23,7 @@ ROTATES = 4
 def ids(path: Path, tables: str) -> list[int]:
     """The column `id` of the rows at a path."""
     options = parse_options({"path": str(path), "tables": tables, "payload": "json"})
-    reader = MySQLBinlogReader(options, envelope(StringType()))
+    reader = MySQLBinlogReader(options, output_schema(StringType()))
     return [
         json.loads(row["after"])["id"]
         for part in reader.partitions()

@@ -13,7 +13,7 @@ from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
 # Both implementations, each test.
@@ -48,7 +48,7 @@ def texts(path: Path, **options: str) -> list[dict[str, str]]:
     parsed = parse_options(
         {"path": str(path), "tables": f"{DATABASE}.t", "payload": "json"} | options
     )
-    reader = MySQLBinlogReader(parsed, envelope(StringType()))
+    reader = MySQLBinlogReader(parsed, output_schema(StringType()))
     rows = [
         json.loads(row["after"])
         for part in reader.partitions()

@@ -20,8 +20,8 @@ HEARTBEATS = pytest.mark.parametrize("heartbeat", ["1s", "1h"])
 
 @pytest.fixture(autouse=True)
 def _asked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lag_module, "_LOOK_EVERY", 0.05)
-    monkeypatch.setattr(lag_module, "_ASK_AFTER", 0.2)
+    monkeypatch.setattr(lag_module, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lag_module, "_ASK_AFTER_SECONDS", 0.2)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import OptionError
 
 COLUMNS = ("id", "a", "b")
@@ -315,7 +315,7 @@ def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database:
         tables=f"{database}.t, {database}.u", payload="json", startingOffset="snapshot"
     )
     any_server.execute(f"DELETE FROM {database}.t WHERE id % 2 = 0")
-    schema = envelope(StringType())
+    schema = output_schema(StringType())
     reader = MySQLBinlogReader(parse_options(texts), schema)
     parts = reader.partitions()
     assert len(parts) <= 4

@@ -14,7 +14,11 @@ from helpers.random_keys import RandomKey, random_keys
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import (
+    last_bound,
+    next_bound,
+    range_condition,
+)
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
@@ -73,7 +77,7 @@ class Changing:
         assert self.last is not None
         upto, _ = next_bound(self.client, TABLE, self.key, after, self.last, rows=size)
         if upto is not None:
-            self.read += selected(self.client, where(self.key, after, upto))
+            self.read += selected(self.client, range_condition(self.key, after, upto))
         return upto
 
 
@@ -110,7 +114,7 @@ def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
                 break
             after = upto
         if table.last is not None:
-            beyond = set(selected(client, where(key, table.last, None)))
+            beyond = set(selected(client, range_condition(key, table.last, None)))
             assert not beyond & table.there
             assert not beyond & set(table.read)
         assert [table.read.count(n) for n in sorted(table.there)] == [1] * len(table.there)

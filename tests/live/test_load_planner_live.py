@@ -63,7 +63,7 @@ def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
     )
     assert len(first.chunks) == 1
     size = (planner.sizes[T].row_bytes * rows + 1) * 2 // 4 + 1
-    return BatchLimits.of(None, size, 4, weight=0.25, steps=steps)
+    return BatchLimits.of(None, size, 4, weight=0.25, sub_batches=steps)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
@@ -116,7 +116,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
     state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
     with closing(planner_of(server, begin_proofs)) as planner:
         for number in range(20):
-            limits = BatchLimits.of(None, 1000, 4, steps=1 + number % 2)
+            limits = BatchLimits.of(None, 1000, 4, sub_batches=1 + number % 2)
             assert planner.next_batch(state, limits, patience=0.01) is None
         released.set()
         batch(planner, state, limits)

@@ -11,7 +11,11 @@ from helpers.chunked import counting_reads, key_of, plans_of
 from helpers.live_log import client_of
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import (
+    last_bound,
+    next_bound,
+    range_condition,
+)
 
 DATABASE = "load_reads"
 ROWS = 4000
@@ -135,7 +139,7 @@ def test_only_the_chunk_is_read(
             assert not plans.sorting()
             # Nothing but the index, where the table is more than that.
             assert all("Using index" in extra for extra in plans.extras()), plans.statements
-            condition = where(key, after, upto)
+            condition = range_condition(key, after, upto)
             select = f"SELECT * FROM {DATABASE}.t FORCE INDEX (`{key.name}`) WHERE {condition}"
             with counting_reads(client) as reads, plans_of(client) as plans:
                 assert len(client.query(select)) == size

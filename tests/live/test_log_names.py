@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.tail import lag as lag_module
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,
@@ -229,7 +229,7 @@ def read_batch(server: LocalServer, start: str, end: str = "latest") -> list[dic
     options = parse_options(
         server.options(tables=TABLE, payload="json", startingOffset=start, endingOffset=end)
     )
-    reader = MySQLBinlogReader(options, envelope(StringType()))
+    reader = MySQLBinlogReader(options, output_schema(StringType()))
     rows = []
     for part in reader.partitions():
         for batch in reader.read(part):
@@ -314,8 +314,8 @@ def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
 def test_lag_counts_through_the_names(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lag_module, "_LOOK_EVERY", 0.05)
-    monkeypatch.setattr(lag_module, "_ASK_AFTER", 0.2)
+    monkeypatch.setattr(lag_module, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lag_module, "_ASK_AFTER_SECONDS", 0.2)
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -474,7 +474,7 @@ def test_files_of_two_names_are_no_chain(
         shutil.copy(shop.datadir / name, tmp_path / file)
     options = parse_options({"path": str(tmp_path), "tables": TABLE, "payload": "json"})
     with pytest.raises(BinlogGapError):
-        MySQLBinlogReader(options, envelope(StringType())).partitions()
+        MySQLBinlogReader(options, output_schema(StringType())).partitions()
 
 
 @pytest.mark.parametrize("when", ["between batches", "of a planned batch"])

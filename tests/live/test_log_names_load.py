@@ -15,7 +15,7 @@ from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.offset import Offset as OffsetOfStream
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
-from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 
 TABLE, KEYLESS = "shop.t", "shop.k"
@@ -80,13 +80,15 @@ def test_available_now_does_not_end_before_the_load(
     most_connections: str,
 ) -> None:
     """The name changes after the end of the run was noted, and chunks take long to be planned."""
-    real, asked = Load.try_planned, list[str]()
+    real, asked = SnapshotCoordinator.try_planned, list[str]()
 
-    def slow(load: Load, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
+    def slow(
+        load: SnapshotCoordinator, state: SnapshotState, limits: BatchLimits
+    ) -> SnapshotState | None:
         asked.append("")
         return real(load, state, limits) if len(asked) % 2 == 0 else None
 
-    monkeypatch.setattr(Load, "try_planned", slow)
+    monkeypatch.setattr(SnapshotCoordinator, "try_planned", slow)
     options = {"startingOffset": "snapshot", "maxConnections": most_connections}
     stream = new_stream(shop, TABLE, **options)
     stream.reader.prepareForTriggerAvailableNow()

@@ -15,7 +15,8 @@ import pytest
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, InvalidPositionError
@@ -74,7 +75,7 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
 def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
     """The same file up to some place, as in a restored copy, and then other events."""
     log, file, start, end = logged(any_server, any_database, value)
-    head = log.look_at(Position.of(file, FIRST_EVENT))
+    head = log.fingerprint_at(Position.of(file, FIRST_EVENT))
     assert head is not None
     length = end - start
     known = Fingerprint(head.created, head.server_id, length, checksum=1)

@@ -123,7 +123,7 @@ def test_reset_master_under_a_running_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its dump may go on with heartbeats, of a file that is gone: as if nothing were written."""
-    monkeypatch.setattr(replacement, "_IDLE_CHECK_INTERVAL", 0.5)
+    monkeypatch.setattr(replacement, "_IDLE_CHECK_SECONDS", 0.5)
     stream = new_stream(shop, TABLE)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -140,7 +140,7 @@ def test_an_idle_stream_is_left_alone(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is looked after at every heartbeat here, and keeps its connection."""
-    monkeypatch.setattr(replacement, "_IDLE_CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr(replacement, "_IDLE_CHECK_SECONDS", 0.0)
     asked: list[Position] = []
 
     def asking(client: ReplicaClient) -> Position:

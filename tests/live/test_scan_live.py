@@ -15,10 +15,10 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
-from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
+from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
@@ -94,11 +94,11 @@ def spans_of(
 ) -> list[Span]:
     """What a tail makes of a stretch of log."""
     start, end, wants = log
-    mark = Mark(start, SchemaHistory())
+    mark = BoundaryState(start, SchemaHistory())
     buffer = LogBuffer(mark, capacity=buffer_bytes, granularity=granularity)
     with using(which):
         tail = Tail(
-            settings, server_uuid="", start=mark, wants=wants, buffer=buffer, retry_timeout=60
+            settings, server_uuid="", start=mark, captures=wants, buffer=buffer, retry_timeout=60
         )
         tail.start()
         try:
@@ -108,7 +108,7 @@ def spans_of(
                 timeout=60,
             )
             assert buffer.error is None
-            last = buffer.furthest(start, None)
+            last = buffer.last_boundary_within(start, None)
             assert last is not None
             spans = buffer.spans(start, last.position)
         finally:
@@ -150,7 +150,7 @@ def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
     assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
     pulled = ReconnectingLog(settings_of(any_server))
     partition = partition_of(log)
-    found = list(unpack_events(wanted_blocks(pulled, partition, log[2], operations=TRUNCATE)))
+    found = list(unpack_events(captured_blocks(pulled, partition, log[2], operations=TRUNCATE)))
     assert found == expected
 
 
@@ -166,7 +166,7 @@ def test_a_pull_whose_connection_breaks_again_and_again(
     """In the middle of events, transactions and packets: nothing is lost, nothing comes twice."""
     expected = expected_events(any_server, log)
     partition = partition_of(log)
-    pull = wanted_blocks if prefetch else scanned_blocks
+    pull = captured_blocks if prefetch else scanned_blocks
     with cutting_proxy(any_server.host, any_server.port, cut_points()) as proxy:
         pulled = ReconnectingLog(settings_of(any_server, proxy.port))
         found = list(unpack_events(pull(pulled, partition, log[2], operations=TRUNCATE)))
@@ -195,7 +195,7 @@ def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log:
 
 def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
     before = set(any_server.dump_threads())
-    blocks = wanted_blocks(
+    blocks = captured_blocks(
         ReconnectingLog(settings_of(any_server)),
         partition_of(log),
         log[2],

@@ -24,7 +24,7 @@ def forgetful(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """A stream remembers unwanted tables up to a bound; here, of none."""
     if request.param == "forgets":
         for module in (baseline, schema_tracker):
-            monkeypatch.setattr(module, "MOST_UNWANTED_COLUMNS", 0)
+            monkeypatch.setattr(module, "MAX_UNCAPTURED_COLUMNS", 0)
     return bool(request.param == "forgets")
 
 

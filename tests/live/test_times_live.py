@@ -11,12 +11,12 @@ from helpers.servers import LocalServer, Server
 from helpers.source_runner import Spark, ids
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
 HOUR = 3600
 
@@ -47,7 +47,7 @@ def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
 def batch(server: Server, **options: str) -> list[int]:
     """The ids that a batch read gives."""
     given = server.options(tables="d.t", payload="json") | options
-    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     batches = [each for part in reader.partitions() for each in reader.read(part)]
     return ids([row for each in batches for row in each.to_pylist()])
 

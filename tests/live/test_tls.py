@@ -10,7 +10,8 @@ import pytest
 from helpers.servers import Certificates, MariaDBServer, Server, write_certificates
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter

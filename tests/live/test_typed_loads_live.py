@@ -24,14 +24,14 @@ from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.tables import TableSchema
 
 # Of a table: as many as a row may be long.
 COLUMNS = 6
 # Captured logs that each run takes; to restore the others takes a minute.
 SHORT = {"numbers", "temporals", "strings", "geometry", "json_docs", "wide"}
-CONTENT = to_arrow_schema(envelope(StringType()), timezone="UTC")
+CONTENT = to_arrow_schema(output_schema(StringType()), timezone="UTC")
 
 
 @pytest.fixture(scope="module", params=every_server())
@@ -74,7 +74,10 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
     for table in keyed:
         if table.table in texts and not pa.types.is_string(typed[table.table].type):
             rows = RowImageReader(table.columns, table.full_name)
-            adopted, read = rows.adopt(typed[table.table]), rows.read(texts[table.table])
+            adopted, read = (
+                rows.from_structs(typed[table.table]),
+                rows.from_json(texts[table.table]),
+            )
             assert adopted.schema == read.schema, table.full_name
             # Texts, for NaN is no number, and -0.0 is 0.0.
             assert repr(adopted.to_pylist()) == repr(read.to_pylist()), table.full_name

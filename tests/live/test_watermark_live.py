@@ -22,7 +22,10 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker, Wanted
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import (
+    RequestedCheck,
+    VisibilityChecker,
+)
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
@@ -35,12 +38,12 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
 DATABASE = "watermarks"
 TABLE = (DATABASE, "t")
-PROOFS: tuple[Wanted, ...] = ("gtid", "innodb_trx", "lock")
+PROOFS: tuple[RequestedCheck, ...] = ("gtid", "innodb_trx", "lock")
 
 
 def prove(
     settings: ServerSettings,
-    wanted: Wanted = "auto",
+    wanted: RequestedCheck = "auto",
     *,
     engine: str = "InnoDB",
     patience: float = 60.0,
@@ -56,7 +59,7 @@ class Proving:
     """A proof in a thread of its own."""
 
     settings: ServerSettings
-    wanted: Wanted
+    wanted: RequestedCheck
     result: Watermark | MySQLBinlogError | None = None
 
     def __post_init__(self) -> None:
@@ -83,7 +86,7 @@ def ids(server: Server) -> set[int]:
     return {int(number) for (number,) in server.execute(f"SELECT id FROM {DATABASE}.t")}
 
 
-def with_gtids(server: Server, wanted: Wanted, stack: ExitStack) -> None:
+def with_gtids(server: Server, wanted: RequestedCheck, stack: ExitStack) -> None:
     """Where GTIDs prove something, they are on for that proof, and off for the others."""
     if server.version().startswith("5.7."):
         stack.enter_context(switchable_mode(server))
@@ -138,7 +141,9 @@ def test_a_place_in_the_log_proves_nothing(held: Held) -> None:
 
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
-def test_each_proof_waits_for_what_the_log_has(held: Held, wanted: Wanted, statement: str) -> None:
+def test_each_proof_waits_for_what_the_log_has(
+    held: Held, wanted: RequestedCheck, statement: str
+) -> None:
     with ExitStack() as stack:
         with_gtids(held.server, wanted, stack)
         if statement.startswith("DELETE"):
@@ -161,7 +166,7 @@ def test_each_proof_waits_for_what_the_log_has(held: Held, wanted: Wanted, state
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: Wanted) -> None:
+def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: RequestedCheck) -> None:
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
         server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -174,7 +179,7 @@ def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: Wanted
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_writers_whose_commits_take_a_moment(server: Server, wanted: Wanted) -> None:
+def test_writers_whose_commits_take_a_moment(server: Server, wanted: RequestedCheck) -> None:
     """What a SELECT behind a watermark shows, beside what the log has in front of it."""
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)

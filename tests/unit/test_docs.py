@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from pyspark_mysqlbinlog import errors
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -161,7 +161,7 @@ def _table(section: str) -> dict[str, str]:
 
 
 def test_columns_are_those_of_the_code() -> None:
-    columns = envelope(StringType())
+    columns = output_schema(StringType())
     built = {field.name: field.dataType.simpleString() for field in columns}
     told = _table("Columns")
     # What the payload decides is told in words.

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["SparkEndedError", "run"]
 
 # Seconds.
-_LOOK_EVERY = 0.5
-_LOOK_SOON = 0.02
-_PATIENCE = 5.0
+_POLL_SECONDS = 0.5
+_STOP_POLL_SECONDS = 0.02
+_STOP_TIMEOUT_SECONDS = 5.0
 
 
 class SparkEndedError(Exception):
@@ -84,7 +84,7 @@ def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display:
     is_over = False
     while not is_over and not stopped.is_set():
         # Annotated int, accepts fractions.
-        is_over = bool(query.awaitTermination(_LOOK_EVERY))  # type: ignore[arg-type]
+        is_over = bool(query.awaitTermination(_POLL_SECONDS))  # type: ignore[arg-type]
         display.show(mirror.progress)
     if not is_over:
         _let_batch_end(query)
@@ -94,9 +94,9 @@ def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display:
 
 def _let_batch_end(query: StreamingQuery) -> None:
     """Wait until no batch is running, with a time limit."""
-    deadline = monotonic() + _PATIENCE
+    deadline = monotonic() + _STOP_TIMEOUT_SECONDS
     while query.status["isTriggerActive"] and monotonic() < deadline:
-        sleep(_LOOK_SOON)
+        sleep(_STOP_POLL_SECONDS)
 
 
 def _set_at_signals(stopped: Event) -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["LiveTable", "rates", "table_of"]
 
 # Seconds over which rates are measured.
-_WINDOW = 10.0
+_RATE_SECONDS = 10.0
 # Lines of the terminal that are not for tables, including those of the log above.
-_MARGIN = 9
+_OTHER_LINES = 9
 _BAR_WIDTH = 20
 # Narrower terminals show no bars and bytes, to leave columns for long names.
-_WIDE = 110
+_MIN_WIDE_COLUMNS = 110
 
 
 class LiveTable:
@@ -41,8 +41,8 @@ class LiveTable:
         self._live.stop()
 
     def show(self, progress: MirrorProgress) -> None:
-        most = max(self._console.height - _MARGIN, 3)
-        is_wide = self._console.width >= _WIDE
+        most = max(self._console.height - _OTHER_LINES, 3)
+        is_wide = self._console.width >= _MIN_WIDE_COLUMNS
         self._live.update(table_of(progress, time(), most=most, is_wide=is_wide), refresh=True)
 
     def line(self, text: str) -> None:
@@ -52,7 +52,7 @@ class LiveTable:
 def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
     """Return the recent rows per second of each table."""
     rows: dict[str, int] = {}
-    since = now - _WINDOW
+    since = now - _RATE_SECONDS
     for batch in progress.batches:
         if batch.committed_at > since:
             # A longer batch counts with all of its time.

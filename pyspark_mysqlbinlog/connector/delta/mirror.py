@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["DeltaMirror"]
 
 # A batch is collected in the driver's memory, where it takes up to 20 times its binlog bytes.
-_MOST_BYTES = "32m"
+_DEFAULT_MAX_BYTES = "32m"
 # Source options that the mirror requires.
-_SETTLED = {
+_FIXED_OPTIONS = {
     "payload": "json",
     "jsonType": "text",
     "operations": "insert,update,delete,truncate,ddl",
@@ -98,16 +98,16 @@ class DeltaMirror:
         maintenance_interval: str | None = "1h",
     ) -> None:
         given = {name.lower() for name in options}
-        for name in _SETTLED:
+        for name in _FIXED_OPTIONS:
             if name.lower() in given:
                 raise OptionError(f"option {name}: a mirror sets it; leave it out")
-        texts = {name: str(value) for name, value in options.items()} | _SETTLED
+        texts = {name: str(value) for name, value in options.items()} | _FIXED_OPTIONS
         if "startingoffset" not in given:
             texts["startingOffset"] = "snapshot"
         if "reloadafterddl" not in given:
             texts["reloadAfterDdl"] = "true"
         if "maxbytespertrigger" not in given:
-            texts["maxBytesPerTrigger"] = _MOST_BYTES
+            texts["maxBytesPerTrigger"] = _DEFAULT_MAX_BYTES
         parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.

@@ -37,13 +37,13 @@ _LOG = logging.getLogger("pyspark_mysqlbinlog")
 _IN_USE_FLAG = 0x01
 # A ROTATE's position, which is always 4; its name follows, of at most FN_REFLEN bytes.
 _ROTATE_POS = FIRST_EVENT.to_bytes(8, "little")
-_LONGEST_ROTATE = HEADER_LENGTH + len(_ROTATE_POS) + 512 + CHECKSUM_LENGTH
+_MAX_ROTATE_BYTES = HEADER_LENGTH + len(_ROTATE_POS) + 512 + CHECKSUM_LENGTH
 # Two files with equal beginnings and ends are compared in full.
-_COMPARED = 1024
+_COMPARED_BYTES = 1024
 # Maximum seconds between a ROTATE and the next file's first event. The server writes both in
 # sequence with the same time: that of the statement that caused the rotation, if there was one
 # (sql/log_event.h, get_time). Measured on 5.6, 5.7 and MariaDB: equal, also under SET timestamp.
-_APART = 60
+_MAX_APART_SECONDS = 60
 
 # A file as its server named it: its name up to the number, and the number.
 _Place = tuple[str, int]
@@ -85,8 +85,8 @@ class _File:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
-            begin = file.read(_COMPARED)
-            file.seek(max(size - max(_COMPARED, _LONGEST_ROTATE), 0))
+            begin = file.read(_COMPARED_BYTES)
+            file.seek(max(size - max(_COMPARED_BYTES, _MAX_ROTATE_BYTES), 0))
             end = file.read()
         rotation = _rotation(end, size, has_checksums=has_checksums)
         return cls(path, head, created, rotation, (size, begin, end))
@@ -141,7 +141,7 @@ def _rotation(end: bytes, size: int, *, has_checksums: bool) -> _Rotation | None
     at = end.find(_ROTATE_POS)
     while at >= 0:
         raw = end[max(at - HEADER_LENGTH, 0) :]
-        if at >= HEADER_LENGTH and len(raw) <= _LONGEST_ROTATE:
+        if at >= HEADER_LENGTH and len(raw) <= _MAX_ROTATE_BYTES:
             header = EventHeader.parse(raw)
             if header.type == EventType.ROTATE_EVENT and header.length == len(raw):
                 # A change of binlog_checksum ends the old file with either kind.
@@ -281,7 +281,7 @@ def _check_one_moment(before: _File, after: _File) -> None:
     if before.rotation is None or after.head is None:
         return
     apart = abs(after.head.timestamp - before.rotation.timestamp)
-    if apart > _APART:
+    if apart > _MAX_APART_SECONDS:
         raise BinlogGapError(
             f"expected {after.name} to begin when {before.name} ends, in a ROTATE, as its server"
             f" writes both at once; found {apart} seconds between them: the file is of another"

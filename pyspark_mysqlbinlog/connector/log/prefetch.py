@@ -12,11 +12,11 @@ from collections.abc import Callable, Generator
 from threading import Condition, Thread
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Interrupt", "ReadCancelledError", "prefetched"]
+__all__ = ["CancelToken", "ReadCancelledError", "prefetched"]
 
 T = TypeVar("T")
 # A read of a socket that was shut down returns at once; a file takes no time.
-_PATIENCE = 10.0
+_JOIN_TIMEOUT_SECONDS = 10.0
 
 
 class _Connection(Protocol):
@@ -27,7 +27,7 @@ class ReadCancelledError(Exception):
     """The reading was cancelled; ends the thread, and is not seen outside it."""
 
 
-class Interrupt:
+class CancelToken:
     """Cancels a reading from another thread.
 
     Attributes
@@ -67,15 +67,15 @@ class Interrupt:
 
 
 def prefetched(
-    make: Callable[[Interrupt], Generator[T]], size: Callable[[T], int], most: int
+    make: Callable[[CancelToken], Generator[T]], size: Callable[[T], int], most: int
 ) -> Generator[T]:
     """Yield what `make` yields, generated in a thread.
 
     The next item is generated while the waiting items and the current one are smaller than `most`
     in total. Errors are raised here, after the items before them. Closing this generator ends the
-    thread, by `Interrupt`.
+    thread, by `CancelToken`.
     """
-    interrupt = Interrupt()
+    interrupt = CancelToken()
     queue = _Queue[T](size, most)
 
     def fetch() -> None:
@@ -103,7 +103,7 @@ def prefetched(
     finally:
         queue.close()
         interrupt.stop()
-        thread.join(_PATIENCE)
+        thread.join(_JOIN_TIMEOUT_SECONDS)
 
 
 class _Queue(Generic[T]):

@@ -13,9 +13,9 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.log.retry import reconnect_retry
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import LogSequenceError, LostConnectionError
@@ -31,7 +31,7 @@ Next = Callable[[], Found | None]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
 # Spark retries a failed task (but not in local mode), so a fetch need not retry for long.
-_PULL_RETRY_TIMEOUT = 60.0
+_FETCH_RETRY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ReconnectingLog(ServerLog):
     """
 
     server_uuid: str = ""
-    interrupt: Interrupt | None = None
+    interrupt: CancelToken | None = None
 
     def events(self, start: Position) -> Iterator[Event]:
         return self._resume(start, lambda dump: dump.next)
@@ -60,7 +60,7 @@ class ReconnectingLog(ServerLog):
     def _resume(self, start: Position, following: Callable[[Dump], Next[Found]]) -> Iterator[Found]:
         here, known = start, self.fingerprint_of(start)
         while True:
-            retrying = reconnect_retry(_PULL_RETRY_TIMEOUT)
+            retrying = reconnect_retry(_FETCH_RETRY_SECONDS)
             try:
                 client, dump, find, found = retrying(self._open, here, known, following)
             except LogSequenceError:

@@ -25,9 +25,9 @@ __all__ = ["IdleReplacementCheck", "explain_dump_error"]
 
 LOG = logging.getLogger("pyspark_mysqlbinlog")
 
-_DUMP_REFUSED = 1236
+_ER_MASTER_FATAL_ERROR_READING_BINLOG = 1236
 # Seconds between two checks while no events arrive.
-_IDLE_CHECK_INTERVAL = 60.0
+_IDLE_CHECK_SECONDS = 60.0
 
 
 def explain_dump_error(
@@ -42,7 +42,7 @@ def explain_dump_error(
     start, known : the boundary where the dump would resume, and its fingerprint.
     """
     code = error.code if isinstance(error, ServerError) else None
-    if code != _DUMP_REFUSED and not isinstance(error, PositionError):
+    if code != _ER_MASTER_FATAL_ERROR_READING_BINLOG and not isinstance(error, PositionError):
         return error
     try:
         with ReplicaClient.connect(settings) as client:
@@ -85,7 +85,7 @@ class IdleReplacementCheck:
         here = self._here()
         if here != self._last:
             self._last, self._doubt, self._asked_at = here, None, monotonic()
-        if self._doubt is None and monotonic() - self._asked_at < _IDLE_CHECK_INTERVAL:
+        if self._doubt is None and monotonic() - self._asked_at < _IDLE_CHECK_SECONDS:
             return
         self._asked_at = monotonic()
         try:

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 LOG = logging.getLogger("pyspark_mysqlbinlog")
 
-_FIRST_TRIES = 3
-_LONGEST_WAIT = 30.0
+_MAX_INITIAL_TRIES = 3
+_MAX_WAIT_SECONDS = 30.0
 
 
 def initial_retry() -> Retrying:
@@ -42,7 +42,7 @@ def initial_retry() -> Retrying:
     """
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
-        stop=stop_after_attempt(_FIRST_TRIES),
+        stop=stop_after_attempt(_MAX_INITIAL_TRIES),
         wait=wait_random_exponential(multiplier=0.1, max=0.5),
         before_sleep=_log,
         retry_error_callback=_give_up,
@@ -54,7 +54,7 @@ def reconnect_retry(timeout: float) -> Retrying:
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
         stop=stop_after_delay(timeout),
-        wait=wait_random_exponential(multiplier=0.25, max=_LONGEST_WAIT),
+        wait=wait_random_exponential(multiplier=0.25, max=_MAX_WAIT_SECONDS),
         before_sleep=_log,
         retry_error_callback=_give_up,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.log.logs import Log, ServerLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import Log
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
@@ -42,16 +43,16 @@ def pack_position(
     """
     match place:
         case Latest() | Snapshot():
-            return _spelled(log, current_position(client))
+            return canonical(log, current_position(client))
         case Earliest():
             return log.position(next(iter(files)), FIRST_EVENT)
         case FilePosition(file, pos):
             check_there(files, file, pos)
-            return _spelled(log, log.position(file, pos))
+            return canonical(log, log.position(file, pos))
         case Timestamp(seconds):
             begins = [log.position(file, FIRST_EVENT) for file in files]
             found = first_since(log, begins, seconds)
-            return found or _spelled(log, current_position(client))
+            return found or canonical(log, current_position(client))
 
 
 def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
@@ -74,7 +75,7 @@ def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
         )
 
 
-def _spelled(log: Log, position: Position) -> Position:
+def canonical(log: Log, position: Position) -> Position:
     """Return a boundary's canonical spelling: after a file's head it is the file's beginning."""
     if position.pos == FIRST_EVENT:
         return position

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import Log
+from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.protocol.events import EventType
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 __all__ = ["first_since"]
 
 # Seconds that a clock may have been set back.
-_SET_BACK = 60
+_MAX_SET_BACK_SECONDS = 60
 
 _FILE_EVENTS = frozenset(
     {
@@ -49,7 +49,7 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
 
     Raises the errors of reading the log. None if all transactions are older.
     """
-    at = _last_before(log, begins, seconds - _SET_BACK)
+    at = _last_before(log, begins, seconds - _MAX_SET_BACK_SECONDS)
     # The previous file may end later than this one begins, and so may the one before it.
     at = max(at - 1, 0)
     while True:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic.alias_generators import to_camel
 
-from pyspark_mysqlbinlog.connector.options.model import Options, told
+from pyspark_mysqlbinlog.connector.options.model import Options, field_info
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
@@ -79,7 +79,7 @@ def _check_load(options: Options, texts: Mapping[str, str]) -> None:
         )
     filters = [options.table_filter(case_sensitive) for case_sensitive in (True, False)]
     for table in options.conditions(True):
-        if not any(tables.wants(*table) for tables in filters):
+        if not any(tables.captures(*table) for tables in filters):
             raise _unwanted_condition(table)
     if options.reload is not None:
         options.reload_filter(True)
@@ -92,7 +92,7 @@ def check_condition_tables(options: Options, case_sensitive: bool) -> None:
     """
     tables = options.table_filter(case_sensitive)
     for table in options.conditions(case_sensitive):
-        if not tables.wants(*table):
+        if not tables.captures(*table):
             raise _unwanted_condition(table)
 
 
@@ -178,7 +178,7 @@ def check_batch(options: Options) -> None:
 def check_stream(options: Options) -> None:
     """Raise OptionError for an option that is for batch reads only."""
     for name in sorted(map(to_camel, options.model_fields_set)):
-        if told(name, "reads") == "batch reads":
+        if field_info(name, "reads") == "batch reads":
             instead = "set host" if name == "path" else "remove it"
             raise OptionError(
                 f"option {name} is for batch reads: use spark.read, or {instead} for a stream"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import SecretStr, ValidationError
 
 from pyspark_mysqlbinlog.connector.options.checks import check_together
-from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, told
+from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, field_info
 from pyspark_mysqlbinlog.connector.options.unsupported import reject_unsupported
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
@@ -22,7 +22,7 @@ __all__ = ["parse_options"]
 _NAMES = {name.lower(): name for name in FIELDS}
 # Not shown in messages: the value may be a secret given under the wrong name.
 _SECRETS = frozenset({"password"})
-_SHOWN_CHARACTERS = 80
+_MAX_SHOWN_CHARACTERS = 80
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
@@ -43,7 +43,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
     else:
         if isinstance(options.ending_offset, Earliest | Snapshot):
             raise _wrong("endingOffset", texts)
-        check_together(options, texts, {name: told(name, "reads") for name in FIELDS})
+        check_together(options, texts, {name: field_info(name, "reads") for name in FIELDS})
         return _with_password_read(options)
     # Raised outside the handler, the error has no reference to pydantic's or to the texts in it.
     raise problem
@@ -69,8 +69,8 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
-    expects = told(name, "expects")
-    text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
+    expects = field_info(name, "expects")
+    text = texts[name] if len(texts[name]) <= _MAX_SHOWN_CHARACTERS else texts[name][:77] + "..."
     found = "" if name in _SECRETS else f", found {text!r}"
     return OptionError(f"option {name}: expected {expects}{found}")
 

@@ -13,7 +13,13 @@ from functools import lru_cache
 from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFilter
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, folding
 
-__all__ = ["excludes_all_of", "is_covered", "named_databases", "reaches", "single_database"]
+__all__ = [
+    "excludes_all_of",
+    "is_covered",
+    "may_match_database",
+    "named_databases",
+    "single_database",
+]
 
 _META = frozenset(".^$*+?{}[]()|")
 _QUANTIFIERS = ("*", "+", "?", "{")
@@ -36,7 +42,7 @@ def named_databases(tables: TableFilter) -> Iterator[str]:
             yield name
 
 
-def reaches(tables: TableFilter, database: str) -> bool | None:
+def may_match_database(tables: TableFilter, database: str) -> bool | None:
     """Whether a table of this database may be captured; None if unknown."""
     if folding(tables.case_sensitive)(database) in SYSTEM_DATABASES or excludes_all_of(
         tables, database

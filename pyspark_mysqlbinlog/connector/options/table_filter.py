@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, fold, folding, ta
 __all__ = ["ColumnFilter", "Part", "Pattern", "TableFilter"]
 
 # Cached answers. A server with more tables costs an occasional evaluation, not memory.
-_REMEMBERED = 10_000
+_MAX_CACHED_ANSWERS = 10_000
 
 
 class _Form(NamedTuple):
@@ -116,12 +116,12 @@ class TableFilter:
                 )
         return cls(tables, exclude, case_sensitive, included, excluded)
 
-    def wants(self, database: str, table: str) -> bool:
+    def captures(self, database: str, table: str) -> bool:
         """Whether changes of this table are captured."""
         key = (database, table)
         answer = self._answers.get(key)
         if answer is None:
-            if len(self._answers) >= _REMEMBERED:
+            if len(self._answers) >= _MAX_CACHED_ANSWERS:
                 self._answers.clear()
             answer = self._answers[key] = self._decide(database, table)
         return answer
@@ -144,7 +144,7 @@ class TableFilter:
         by_name: dict[Table, Table] = {}
         folded = table_folding(self.case_sensitive)
         for database, table in _literals(self.included):
-            if self.wants(database, table):
+            if self.captures(database, table):
                 name = (database, table)
                 by_name.setdefault(folded(name), name)
         return tuple(by_name.values())

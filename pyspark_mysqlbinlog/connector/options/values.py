@@ -78,7 +78,7 @@ _FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 _SERVER_IDS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?", re.ASCII)
-_LARGEST_SERVER_ID = (1 << 32) - 1
+_MAX_SERVER_ID = (1 << 32) - 1
 
 
 def parse_number(text: str) -> int:
@@ -159,6 +159,6 @@ def parse_server_ids(text: str) -> tuple[int, int]:
         raise ValueError("no server id")
     low = int(found[1])
     high = int(found[2]) if found[2] is not None else low
-    if not 1 <= low <= high <= _LARGEST_SERVER_ID:
+    if not 1 <= low <= high <= _MAX_SERVER_ID:
         raise ValueError("not in the range of server ids")
     return low, high

@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["scanned_blocks", "wanted_blocks"]
+__all__ = ["captured_blocks", "scanned_blocks"]
 
 # Blocks are gathered to this size, less than what is usually scanned at a time: a scan of that size
 # is not copied again. And the number of bytes that are buffered for the decoder.
@@ -29,29 +29,31 @@ _BLOCK_BYTES = 1 << 18
 _AHEAD_BYTES = 4 << 20
 
 
-def wanted_blocks(
+def captured_blocks(
     log: ScannedLog,
     partition: RangePartition,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
-    steps: SubBatchBoundaries | None = None,
+    boundaries: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
     """Yield the blocks of a range, fetched in a thread if that can save time.
 
-    steps : records how far the log was read.
+    boundaries : records how far the log was read.
     """
     if not isinstance(log, ReconnectingLog) and _cores() == 1:
         # A file's bytes are local: on one core the thread would only alternate with the decoder.
-        return scanned_blocks(log, partition, wants, operations=operations, steps=steps)
+        return scanned_blocks(
+            log, partition, captures, operations=operations, boundaries=boundaries
+        )
     return prefetched(
         lambda interrupt: scanned_blocks(
             replace(log, interrupt=interrupt) if isinstance(log, ReconnectingLog) else log,
             partition,
-            wants,
+            captures,
             operations=operations,
             interrupt=interrupt,
-            steps=steps,
+            boundaries=boundaries,
         ),
         lambda block: len(block.data),
         _AHEAD_BYTES,
@@ -68,23 +70,23 @@ def _cores() -> int:
 def scanned_blocks(
     log: ScannedLog,
     partition: RangePartition,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
-    interrupt: Interrupt | None = None,
-    steps: SubBatchBoundaries | None = None,
+    interrupt: CancelToken | None = None,
+    boundaries: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
     """Yield the blocks, without a thread; stops early if the interrupt is set.
 
     A long part of the binlog may have no captured event; then only the interrupt can end it.
     """
     filtering = EventFilter(
-        wants,
+        captures,
         partition.pending_xa,
         partition.server_version,
         operations=operations,
         earlier_xa=search_before_range(
-            log, partition.start, wants, lambda: interrupt is not None and interrupt.stopped
+            log, partition.start, captures, lambda: interrupt is not None and interrupt.stopped
         ),
     )
     scanner = LogScanner(filtering)
@@ -93,8 +95,8 @@ def scanned_blocks(
         gathered.add_events(filtering.feed(event))
         scanner.learn(event)
     bounds = RangeBounds(log, partition.start, partition.end, partition.end_fingerprint)
-    if steps is not None:
-        steps.begin(partition.fingerprint)
+    if boundaries is not None:
+        boundaries.begin(partition.fingerprint)
     try:
         for found in log.scan(partition.start, scanner, bounds.limit):
             before = gathered.size
@@ -108,9 +110,9 @@ def scanned_blocks(
                 gathered.add_events(filtering.feed(found))
                 scanner.learn(found)
                 is_between = filtering.ended
-            if steps is not None:
+            if boundaries is not None:
                 end = log.position(found.file, found.end)
-                steps.passed(found, end, gathered.size - before, is_between=is_between)
+                boundaries.on_read(found, end, gathered.size - before, is_between=is_between)
             if gathered.size >= _BLOCK_BYTES:
                 yield from gathered.take()
             if bounds.reached:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.split import Cut, cut
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.ranges.split import RangePlan, split_into_ranges
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -18,25 +20,25 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["cut_files"]
+__all__ = ["split_files"]
 
 # Each range contains the schemas, and costs Spark some time.
-_MOST_RANGES = 1024
+_MAX_RANGES = 1024
 # Ranges deviate from the target by this part at most.
 _PARTS_OF_RANGE = 8
 
 
-def cut_files(
+def split_files(
     log: FileLog,
     start: Position,
     end: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
     server_version: str,
     target_bytes: int,
     is_open: bool = False,
-) -> list[Cut]:
+) -> list[RangePlan]:
     """Split into ranges of about `target_bytes` of binlog, also inside of long transactions.
 
     is_open : the end is the end of the files, not one that was set. It may be inside a
@@ -52,15 +54,15 @@ def cut_files(
     MySQLBinlogError : for events that can't be skipped, and an end that is no boundary.
     """
     earlier: list[str] = []
-    search = PreparedXaSearch.of_files(log, start, wants)
+    search = PreparedXaSearch.of_files(log, start, captures)
 
     def earlier_xa(xid: str) -> None:
         search.check_not_captured(xid)
         earlier.append(xid)
 
-    def walked() -> list[Cut]:
+    def walked() -> list[RangePlan]:
         filtering = EventFilter(
-            wants,
+            captures,
             tuple(sorted(set(earlier))),
             server_version,
             operations=operations,
@@ -81,9 +83,9 @@ def _walked(
     *,
     target_bytes: int,
     is_open: bool,
-) -> list[Cut]:
+) -> list[RangePlan]:
     pending_xa = filtering.pending_xa
-    begin = Mark(start, SchemaHistory(), pending_xa)
+    begin = BoundaryState(start, SchemaHistory(), pending_xa)
     # Without capacity for events; and without other readers of spans there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
@@ -109,12 +111,12 @@ def _walked(
     else:
         bounds.check_reached()
         check_between(filtering, end)
-    return cut(
+    return split_into_ranges(
         start,
         buffer.finished(),
         pending_xa=pending_xa,
         target_bytes=target_bytes,
-        max_fetches=_MOST_RANGES,
+        max_fetches=_MAX_RANGES,
     )
 
 

@@ -29,8 +29,9 @@ from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 
 __all__ = ["HANDOFF_OPTION", "BatchHandoff"]
 
-# The folder, passed among a stream's options. Set by a mirror; not an option for users.
-HANDOFF_OPTION = "handover"
+# The folder, passed among a stream's options, whose names Spark passes in lower case. Set by a
+# mirror; not an option for users.
+HANDOFF_OPTION = "__handoffdirectory"
 
 
 class BatchHandoff:
@@ -65,11 +66,11 @@ class BatchHandoff:
             weakref.finalize(made, shutil.rmtree, made.folder, ignore_errors=True)
         return made
 
-    def works(self) -> bool:
+    def is_active(self) -> bool:
         """Whether batches can be handed off this way."""
         return self._has_worked and self._is_ours()
 
-    def give(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
+    def write(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
         """Write a batch, if all its ranges are inline and the folder exists."""
         is_inline = all(part.blocks is not None and part.log is None for part in ranges)
         if not is_inline or not self._is_ours():
@@ -83,20 +84,20 @@ class BatchHandoff:
             with suppress(OSError):
                 written.unlink()
 
-    def take(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
+    def read(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """Return the ranges of the batch between two offsets; None if there is no file of it.
 
         Removes the file, and keeps the ranges until another batch is read.
         """
         batch = first, last
         if self._taken is None or self._taken[0] != batch:
-            self._taken = self._read()
+            self._taken = self._read_file()
         if self._taken is None or self._taken[0] != batch:
             return None
         self._has_worked = True
         return self._taken[1]
 
-    def _read(self) -> tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None:
+    def _read_file(self) -> tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None:
         if not self._is_ours():
             return None
         try:

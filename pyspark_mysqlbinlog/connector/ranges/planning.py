@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges.split import (
+    RangePartition,
+    fetched_range,
+    split_into_ranges,
+)
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
-from pyspark_mysqlbinlog.connector.tail.buffer import Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 
 __all__ = ["range_partitions"]
 
@@ -31,9 +35,9 @@ def range_partitions(
     target_bytes, max_fetches : see `split.cut`.
     """
     if spans is None:
-        cuts = pulled(first.position, last.position, first.prepared_xa, first.fingerprint)
+        cuts = fetched_range(first.position, last.position, first.prepared_xa, first.fingerprint)
     else:
-        cuts = cut(
+        cuts = split_into_ranges(
             first.position,
             spans,
             pending_xa=first.prepared_xa,

@@ -6,7 +6,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import check_fingerprint
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, Log
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, Log
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import Log, ScannedLog
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
+from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
@@ -71,7 +72,7 @@ def read_range(
     schema: pa.Schema,
     payload: PayloadFactory | None = None,
     *,
-    steps: SubBatchBoundaries | None = None,
+    boundaries: SubBatchBoundaries | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Yield the record batches of one range, in binlog order.
 
@@ -81,7 +82,7 @@ def read_range(
     ----------
     schema : of each batch.
     payload : builds `before` and `after`; None for the options' own.
-    steps : records how far the log was read; by the kernel only.
+    boundaries : records how far the log was read; by the kernel only.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def read_range(
         the rows before it; see errors.py.
     """
     try:
-        yield from _read_range(options, partition, schema, payload, steps)
+        yield from _read_range(options, partition, schema, payload, boundaries)
     except OSError as error:
         if partition.log is None:
             raise
@@ -109,14 +110,14 @@ def _read_range(
     partition: RangePartition,
     schema: pa.Schema,
     payload: PayloadFactory | None,
-    steps: SubBatchBoundaries | None,
+    boundaries: SubBatchBoundaries | None,
 ) -> Generator[pa.RecordBatch]:
-    wants = options.table_filter(partition.case_sensitive).wants
+    captures = options.table_filter(partition.case_sensitive).captures
     log = None if partition.blocks is not None else _log_of(options, partition)
     number = _numbers(log)
     history = unpacked_schemas(partition.schemas)
     statements = StatementRows(
-        wants,
+        captures,
         history,
         number,
         options.operations,
@@ -138,7 +139,7 @@ def _read_range(
         if log is None:
             events = unpack_events(partition.blocks or ())
         else:
-            events = _wanted(log, partition, wants, operations=options.operations)
+            events = _captured_events(log, partition, captures, operations=options.operations)
         yield from decoder.decode(events)
         return
     from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 - it needs the kernel
@@ -150,7 +151,9 @@ def _read_range(
         yield from kernel.decode(partition.blocks or ())
         return
     # An error references its frames, and with them a thread and a connection.
-    blocks = wanted_blocks(log, partition, wants, operations=options.operations, steps=steps)
+    blocks = captured_blocks(
+        log, partition, captures, operations=options.operations, boundaries=boundaries
+    )
     with closing(blocks):
         yield from kernel.decode(blocks)
 
@@ -179,19 +182,19 @@ def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:
     )
 
 
-def _wanted(
+def _captured_events(
     log: Log,
     partition: RangePartition,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
 ) -> Iterator[Event]:
     filtering = EventFilter(
-        wants,
+        captures,
         partition.pending_xa,
         partition.server_version,
         operations=operations,
-        earlier_xa=search_before_range(log, partition.start, wants),
+        earlier_xa=search_before_range(log, partition.start, captures),
     )
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
@@ -239,7 +242,7 @@ class SchemasAt:
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         """Return why `at` returns None, as part of a sentence; empty if it does not."""
-        return self._history.reason(self._position(file, pos), database, table)
+        return self._history.unknown_reason(self._position(file, pos), database, table)
 
     def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
         """Whether the columns become known after this position, or the table is dropped."""
@@ -250,7 +253,7 @@ class SchemasAt:
 
         The second value is exclusive; None is the end of the file.
         """
-        return self._history.span(self._position(file, pos), database, table)
+        return self._history.valid_range(self._position(file, pos), database, table)
 
     def _position(self, file: str, pos: int) -> Position:
         return Position(self._number(file), pos, file)

@@ -15,17 +15,24 @@ from pyspark.sql.datasource import InputPartition
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK, Span
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK
+from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["MAX_INLINE_BYTES_PER_BATCH", "Cut", "RangePartition", "cut", "pulled"]
+__all__ = [
+    "MAX_INLINE_BYTES_PER_BATCH",
+    "RangePartition",
+    "RangePlan",
+    "fetched_range",
+    "split_into_ranges",
+]
 
 # More tasks than this cost Spark more than fetching their events by one
 # (docs/explanation/benchmarks.md).
-_MOST_CARRIED_TASKS = 4
+_MAX_INLINE_TASKS = 4
 # Per batch.
-MAX_INLINE_BYTES_PER_BATCH = _MOST_CARRIED_TASKS * MAX_INLINE_BYTES_PER_TASK
+MAX_INLINE_BYTES_PER_BATCH = _MAX_INLINE_TASKS * MAX_INLINE_BYTES_PER_TASK
 
 
 @dataclass
@@ -66,7 +73,7 @@ class RangePartition(InputPartition):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RangePlan:
     """A range without its schemas."""
 
     start: Position
@@ -79,7 +86,7 @@ class Cut:
     fingerprint: Fingerprint | None = None
 
 
-def cut(
+def split_into_ranges(
     start: Position,
     spans: Sequence[Span],
     *,
@@ -87,7 +94,7 @@ def cut(
     fingerprint: Fingerprint | None = None,
     target_bytes: int,
     max_fetches: int,
-) -> list[Cut]:
+) -> list[RangePlan]:
     """Split the spans after `start` into ranges, in binlog order.
 
     Parameters
@@ -97,29 +104,29 @@ def cut(
     target_bytes : approximate binlog bytes of a fetched range, unless there would be too many.
     max_fetches : the maximum number of fetched ranges.
     """
-    parts: list[Cut] = []
+    parts: list[RangePlan] = []
     for span in spans:
         begin = start
         if span.start.position > start:
             begin, pending_xa = span.start.position, span.start.pending_xa
             fingerprint = span.start.fingerprint
         if span.blocks is not None and span.kept_bytes <= MAX_INLINE_BYTES_PER_TASK:
-            part = Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa)
+            part = RangePlan(begin, span.end.position, span.log_bytes, span.blocks, pending_xa)
             parts.append(replace(part, fingerprint=fingerprint))
         else:
             parts += _pieces(begin, span, pending_xa, fingerprint)
         pending_xa = span.end.pending_xa
     cuts = _cut_kinds(parts, target_bytes, max_fetches)
     carried = sum(part.blocks is not None for part in cuts)
-    if len(cuts) - carried <= max_fetches and carried <= _MOST_CARRIED_TASKS:
+    if len(cuts) - carried <= max_fetches and carried <= _MAX_INLINE_TASKS:
         return cuts
     # Too many: fetch the whole batch.
     return _even([replace(part, blocks=None) for part in parts], target_bytes, max_fetches)
 
 
-def _cut_kinds(parts: list[Cut], target_bytes: int, max_fetches: int) -> list[Cut]:
+def _cut_kinds(parts: list[RangePlan], target_bytes: int, max_fetches: int) -> list[RangePlan]:
     """Join neighbours, but never an inline range with one to fetch."""
-    cuts: list[Cut] = []
+    cuts: list[RangePlan] = []
     for is_pulled, neighbours in groupby(parts, lambda part: part.blocks is None):
         if is_pulled:
             cuts += _even(list(neighbours), target_bytes, max_fetches)
@@ -130,7 +137,7 @@ def _cut_kinds(parts: list[Cut], target_bytes: int, max_fetches: int) -> list[Cu
 
 def _pieces(
     begin: Position, span: Span, pending_xa: tuple[str, ...], fingerprint: Fingerprint | None
-) -> list[Cut]:
+) -> list[RangePlan]:
     """Split a span to fetch inside its long transactions."""
     pieces = [piece for piece in span.pieces if piece.start > begin]
     starts = [begin, *(piece.start for piece in pieces)]
@@ -140,7 +147,7 @@ def _pieces(
     pending = [pending_xa, *(piece.pending_xa for piece in pieces)]
     known = [fingerprint, *(piece.fingerprint for piece in pieces)]
     return [
-        Cut(
+        RangePlan(
             starts[n],
             ends[n],
             at[n + 1] - at[n],
@@ -154,11 +161,11 @@ def _pieces(
     ]
 
 
-def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
+def _even(parts: list[RangePlan], target_bytes: int, most: int) -> list[RangePlan]:
     """Join into about as many ranges as the target implies, of equal size: all end together."""
     total = sum(part.log_bytes for part in parts)
     count = min(max(round(total / target_bytes), 1), most)
-    tasks: list[list[Cut]] = []
+    tasks: list[list[RangePlan]] = []
     before, last = 0, -1
     for part in parts:
         # The range that contains its middle.
@@ -171,9 +178,9 @@ def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
     return [_joined(task) for task in tasks]
 
 
-def _carriable(parts: Iterable[Cut]) -> list[Cut]:
+def _carriable(parts: Iterable[RangePlan]) -> list[RangePlan]:
     """Join neighbours while they fit in one task."""
-    tasks: list[list[Cut]] = []
+    tasks: list[list[RangePlan]] = []
     size = 0
     for part in parts:
         more = sum(len(block.data) for block in part.blocks or ())
@@ -186,7 +193,7 @@ def _carriable(parts: Iterable[Cut]) -> list[Cut]:
     return [_joined(task) for task in tasks]
 
 
-def _joined(parts: list[Cut]) -> Cut:
+def _joined(parts: list[RangePlan]) -> RangePlan:
     """Join neighbours of one kind into one range."""
     blocks = None
     if parts[0].blocks is not None:
@@ -200,11 +207,11 @@ def _joined(parts: list[Cut]) -> Cut:
     )
 
 
-def pulled(
+def fetched_range(
     start: Position,
     end: Position,
     pending_xa: tuple[str, ...],
     fingerprint: Fingerprint | None = None,
-) -> list[Cut]:
+) -> list[RangePlan]:
     """Return one range of which only the ends are known: a replay after a restart."""
-    return [Cut(start, end, 0, None, pending_xa, fingerprint=fingerprint)]
+    return [RangePlan(start, end, 0, None, pending_xa, fingerprint=fingerprint)]

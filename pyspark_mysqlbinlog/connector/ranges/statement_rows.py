@@ -31,7 +31,7 @@ class StatementRows:
 
     Parameters
     ----------
-    wants : whether (database, table) is captured.
+    captures : whether (database, table) is captured.
     history : of the range, with every version that is valid within it.
     number : a file's number in positions.
     operations : the words of the option; ``truncate`` and ``ddl`` matter.
@@ -42,7 +42,7 @@ class StatementRows:
 
     def __init__(
         self,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         history: SchemaHistory,
         number: Callable[[str], int],
         operations: frozenset[str],
@@ -50,7 +50,7 @@ class StatementRows:
         server_version: Callable[[str], str],
         case_sensitive: bool,
     ) -> None:
-        self._wants = wants
+        self._captures = captures
         self._history = history
         self._server_version = server_version
         self._number = number
@@ -67,12 +67,12 @@ class StatementRows:
         text, statement = logged.text, logged.statement
         # A DELETE that passed the event filter is the server's own, for an emptied MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:
-            tables = self._wanted(statement.tables[:1] if statement.tables else ())
+            tables = self._captured(statement.tables[:1] if statement.tables else ())
             return [self._row("t", event, name, text) for name in tables if self._truncates]
         if statement.kind not in DDL_KINDS:
             return []
         if statement.truncated_partitions and self._truncates:
-            tables = self._wanted(statement.tables[:1] if statement.tables else ())
+            tables = self._captured(statement.tables[:1] if statement.tables else ())
             return [self._row("t", event, name, text) for name in tables]
         if not self._ddl:
             return []
@@ -106,14 +106,14 @@ class StatementRows:
         if statement.kind is StatementKind.DROP_DATABASE:
             database = self._fold(statement.database or "")
             inside = (name for name in self._history.tables() if name[0] == database)
-            return self._wanted(tuple(name for name in inside if self._was_there(event, name)))
-        wanted = self._wanted(statement.tables or ())
+            return self._captured(tuple(name for name in inside if self._was_there(event, name)))
+        captured = self._captured(statement.tables or ())
         if statement.kind is StatementKind.ALTER_TABLE and statement.renames:
             # The table has two names in the statement, and returns one row.
             old, new = (self._folded(each) for each in statement.renames[0])
-            if old in wanted and new in wanted:
-                wanted.remove(new)
-        return wanted
+            if old in captured and new in captured:
+                captured.remove(new)
+        return captured
 
     def _was_there(self, event: Event, name: Table) -> bool | None:
         """Whether a table existed before the statement; None if unknown."""
@@ -124,8 +124,8 @@ class StatementRows:
         schema = self._history.at(self._position(event, event.start), *name)
         return StatementRow(op, *name, text, schema.primary_key if schema is not None else None)
 
-    def _wanted(self, tables: tuple[Table, ...]) -> list[Table]:
-        return [name for name in map(self._folded, tables) if self._wants(*name)]
+    def _captured(self, tables: tuple[Table, ...]) -> list[Table]:
+        return [name for name in map(self._folded, tables) if self._captures(*name)]
 
     def _folded(self, table: Table) -> Table:
         return self._fold(table[0]), self._fold(table[1])

@@ -17,9 +17,9 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 __all__ = ["Boundary", "SubBatchBoundaries", "max_snapshot_sub_batches", "max_sub_batches"]
 
-_MOST_STEPS = 8
+_MAX_SUB_BATCHES = 8
 # Sub-batches of a snapshot are larger, and binlog changes wait for their end.
-_MOST_LOAD_STEPS = 4
+_MAX_SNAPSHOT_SUB_BATCHES = 4
 
 # Events between two files; after a crash only the last one. Everywhere else the boundary before
 # them is the beginning of the next file.
@@ -33,12 +33,12 @@ def max_sub_batches() -> int:
 
     Only the kernel reads in sub-batches.
     """
-    return 1 if implementation() == "python" else _MOST_STEPS
+    return 1 if implementation() == "python" else _MAX_SUB_BATCHES
 
 
 def max_snapshot_sub_batches() -> int:
     """Return the same limit for a batch with snapshot rows."""
-    return 1 if implementation() == "python" else _MOST_LOAD_STEPS
+    return 1 if implementation() == "python" else _MAX_SNAPSHOT_SUB_BATCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +73,26 @@ class SubBatchBoundaries:
         start : its fingerprint; None if unknown. Then its file has no boundaries.
         """
         self._head = None if start is None else FileHead(start.created, start.server_id)
-        self._wanted = 0
+        self._captured_bytes = 0
         # The last boundary, until more of its file is read.
         self._last: Boundary | None = None
         # From one thread to another.
         self._found: deque[Boundary] = deque()
 
-    def passed(self, found: Run | Event, end: Position, wanted: int, *, is_between: bool) -> None:
+    def on_read(
+        self, found: Run | Event, end: Position, captured_bytes: int, *, is_between: bool
+    ) -> None:
         """Record a part of the range that was read.
 
         end : of this part.
-        wanted : its captured bytes.
+        captured_bytes : its captured bytes.
         is_between : whether it ends between two transactions.
         """
         self._check()
         if isinstance(found, Event) and found.type in _BETWEEN_FILES:
             if self._last is not None:
                 # The end of the next transaction is reported instead.
-                self._last, self._wanted = None, self._size
+                self._last, self._captured_bytes = None, self._size
             if found.type == EventType.FORMAT_DESCRIPTION_EVENT:
                 self._head = FileHead(found.timestamp, found.server_id)
             return
@@ -98,19 +100,19 @@ class SubBatchBoundaries:
             self._found.append(self._last)
             self._last = None
         if isinstance(found, Run) and found.ends:
-            self._passed_transactions(found, end)
+            self._on_transactions(found, end)
             return
-        self._wanted += wanted
-        if is_between and self._wanted >= self._size:
-            self._wanted = 0
+        self._captured_bytes += captured_bytes
+        if is_between and self._captured_bytes >= self._size:
+            self._captured_bytes = 0
             known = behind(self._head, found)
             self._last = None if known is None else Boundary(end, known)
 
-    def _passed_transactions(self, run: Run, end: Position) -> None:
+    def _on_transactions(self, run: Run, end: Position) -> None:
         """Record whole transactions; a boundary may follow any of them."""
         kept, begin = run.kept_until, 0
-        while (at := bisect_left(kept, begin + self._size - self._wanted, 1)) < len(kept):
-            begin, self._wanted = kept[at], 0
+        while (at := bisect_left(kept, begin + self._size - self._captured_bytes, 1)) < len(kept):
+            begin, self._captured_bytes = kept[at], 0
             pos = run.ends[at - 1]
             known = behind(self._head, run, pos)
             if known is None:
@@ -120,9 +122,9 @@ class SubBatchBoundaries:
                 self._found.append(boundary)
             else:
                 self._last = boundary
-        self._wanted += kept[-1] - begin
+        self._captured_bytes += kept[-1] - begin
 
-    def before(self, place: tuple[int, int]) -> Boundary | None:
+    def next_boundary(self, place: tuple[int, int]) -> Boundary | None:
         """Return the next boundary up to a position, (file number, byte offset).
 
         Each is returned once in each reading of the range.

@@ -36,7 +36,7 @@ __all__ = ["read_typed_range", "read_typed_stretches"]
 
 # Of all tables together, if there are several: each has columns in each batch until the batch is
 # split.
-_MOST_COLUMNS = 256
+_MAX_COLUMNS = 256
 
 
 def read_typed_range(
@@ -60,18 +60,18 @@ def read_typed_stretches(
     partition: RangePartition,
     schema: pa.Schema,
     *,
-    steps: SubBatchBoundaries | None = None,
+    boundaries: SubBatchBoundaries | None = None,
 ) -> Generator[list[pa.RecordBatch]]:
     """Like `read_typed_range`, part by part of the binlog, each with a list of batches.
 
-    steps : records how far the log was read.
+    boundaries : records how far the log was read.
     """
     given = 0
     tables = _tables(options, partition)
     if tables:
         try:
             nested = nested_schema(schema, tables)
-            typed = read_range(options, partition, nested, nested_payload, steps=steps)
+            typed = read_range(options, partition, nested, nested_payload, boundaries=boundaries)
             with closing(typed):
                 for batch in typed:
                     yield [*_by_table(batch)]
@@ -79,7 +79,7 @@ def read_typed_stretches(
             return
         except (SchemaError, UnrepresentableValueError):
             pass
-    with closing(read_range(options, partition, schema, steps=steps)) as batches:
+    with closing(read_range(options, partition, schema, boundaries=boundaries)) as batches:
         for batch in batches:
             # Both ways return the same rows in the same order.
             passed = min(given, batch.num_rows)
@@ -93,12 +93,12 @@ def _tables(
 ) -> dict[Table, Sequence[ColumnSchema]] | None:
     """Return the columns of all tables with rows in a range; None if structs are impossible."""
     history = unpacked_schemas(partition.schemas)
-    wants = options.table_filter(partition.case_sensitive).wants
+    captures = options.table_filter(partition.case_sensitive).captures
     excludes = options.column_filter(partition.case_sensitive).excludes
     found: dict[Table, Sequence[ColumnSchema]] = {}
     count = 0
     for table in history.tables():
-        if not wants(*table):
+        if not captures(*table):
             continue
         versions = _versions_between(history, table, partition.start, partition.end)
         shapes = [what for _, what in versions if isinstance(what, TableSchema)]
@@ -109,7 +109,7 @@ def _tables(
             columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
             found[table] = columns
             count += len(columns)
-            if not columns or (len(found) > 1 and count > _MOST_COLUMNS):
+            if not columns or (len(found) > 1 and count > _MAX_COLUMNS):
                 return None
     return found
 

@@ -19,9 +19,9 @@ from time import sleep
 
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import ScannedLog, statement_events
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog, statement_events
 from pyspark_mysqlbinlog.connector.schemas.tracker import (
-    MOST_UNWANTED_COLUMNS,
+    MAX_UNCAPTURED_COLUMNS,
     SchemaTracker,
     last_change,
 )
@@ -48,7 +48,7 @@ Captures = Callable[[str, str], bool]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-_TRIES = 30
+_MAX_TRIES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ def history_of_server(
     client: ReplicaClient,
     log: ScannedLog,
     start: Position | None,
-    wants: Captures,
+    captures: Captures,
     *,
     case_sensitive: bool,
-    unwanted: bool = False,
+    uncaptured: bool = False,
     all_sequences: bool = False,
 ) -> tuple[SchemaHistory, Position]:
     """Return the schema history from `start` on, and P2, up to which the binlog was read.
@@ -80,27 +80,27 @@ def history_of_server(
     client : for queries.
     log : the same server's, with positions in the order relative to `start`.
     start : a boundary; None is P1, the end of the binlog.
-    unwanted : include uncaptured tables, and the databases' charsets.
+    uncaptured : include uncaptured tables, and the databases' charsets.
     all_sequences : include the versions that begin in later sequences of files.
 
     Raises
     ------
     SchemaChangedError : the tables were altered continuously.
     """
-    for attempt in range(_TRIES):
+    for attempt in range(_MAX_TRIES):
         before = _end_of(log, client)
-        tables = read_table_schemas(client, wants, others=unwanted)
+        tables = read_table_schemas(client, captures, others=uncaptured)
         charsets = database_charsets(client)
         after = _end_of(log, client)
         late = list(_ddl(log, before, after))
-        there = {schema.database for schema in tables if wants(schema.database, schema.table)}
-        if not any(_touches(ddl, wants, there) for ddl in late):
+        there = {schema.database for schema in tables if captures(schema.database, schema.table)}
+        if not any(_touches(ddl, captures, there) for ddl in late):
             break
         sleep(0.02 * attempt)
     else:
         raise SchemaChangedError(
-            f"{_TRIES} reads of information_schema each overlapped with DDL of a captured table;"
-            " start when the tables are not being altered",
+            f"{_MAX_TRIES} reads of information_schema each overlapped with DDL of a captured"
+            " table; start when the tables are not being altered",
             file=after.file,
             position=after.pos,
         )
@@ -118,7 +118,7 @@ def history_of_server(
     tables = [
         schema
         for schema in tables
-        if wants(schema.database, schema.table)
+        if captures(schema.database, schema.table)
         or (
             schema.database not in altered
             and folded((schema.database, schema.table)) not in named_anyhow
@@ -128,21 +128,21 @@ def history_of_server(
         list(_ddl(log, start, before)),
         start,
         charsets,
-        wants,
+        captures,
         case_sensitive=case_sensitive,
         explicit=explicit_timestamps(client),
     )
-    wanted, others = _split(tables, wants)
-    for schema in wanted + _bounded(others, {each.database for each in wanted}):
+    captured, others = _split(tables, captures)
+    for schema in captured + _bounded(others, {each.database for each in captured}):
         # This schema is valid since its last DDL, or throughout.
         name = schema.database, schema.table
         last = last_change(history, name)
         told = history.versions(*name)[-1][1] if last is not None else None
         looks = with_letters(schema, told) if isinstance(told, TableSchema) else schema
         history = history.with_table(start if last is None else last, looks)
-    if not unwanted:
+    if not uncaptured:
         history = SchemaHistory(
-            {name: history.versions(*name) for name in history.tables() if wants(*name)}
+            {name: history.versions(*name) for name in history.tables() if captures(*name)}
         )
     return history if all_sequences else history.until(END_OF_SEQUENCE), max(start, after)
 
@@ -157,7 +157,7 @@ def _since(
     ddls: list[_Ddl],
     start: Position,
     charsets: dict[str, str],
-    wants: Captures,
+    captures: Captures,
     *,
     case_sensitive: bool,
     explicit: bool,
@@ -171,7 +171,7 @@ def _since(
             history = history.with_charset(start, database, charset)
     tracker = SchemaTracker(
         history,
-        wants,
+        captures,
         case_sensitive=case_sensitive,
         explicit_timestamps=explicit,
     )
@@ -185,13 +185,13 @@ def _since(
 
 
 def _split(
-    tables: list[TableSchema], wants: Captures
+    tables: list[TableSchema], captures: Captures
 ) -> tuple[list[TableSchema], list[TableSchema]]:
-    wanted: list[TableSchema] = []
+    captured: list[TableSchema] = []
     others: list[TableSchema] = []
     for schema in tables:
-        (wanted if wants(schema.database, schema.table) else others).append(schema)
-    return wanted, others
+        (captured if captures(schema.database, schema.table) else others).append(schema)
+    return captured, others
 
 
 def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
@@ -199,17 +199,17 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
     kept, columns = [], 0
     for schema in sorted(others, key=lambda each: each.database not in near):
         columns += len(schema.columns)
-        if columns > MOST_UNWANTED_COLUMNS:
+        if columns > MAX_UNCAPTURED_COLUMNS:
             break
         kept.append(schema)
     return kept
 
 
-def history_of_log(log: ScannedLog, start: Position, wants: Captures) -> SchemaHistory:
+def history_of_log(log: ScannedLog, start: Position, captures: Captures) -> SchemaHistory:
     """Return the schema history from a log's DDL alone, from `start` to its end."""
-    tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
+    tracker = SchemaTracker(SchemaHistory(), captures, case_sensitive=True, server_default=True)
     advance(log, start, tracker)
-    return tracker.history.select(wants)
+    return tracker.history.select(captures)
 
 
 def advance(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
@@ -241,10 +241,10 @@ def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Dd
             versions[event.file] = parse_server_version(event.body)
 
 
-def _touches(ddl: _Ddl, wants: Captures, databases: set[str]) -> bool:
+def _touches(ddl: _Ddl, captures: Captures, databases: set[str]) -> bool:
     """Whether it may have changed the captured tables' schemas, in `databases`."""
     statement = ddl.statement
     if statement.database is not None:
         dropped = statement.kind is StatementKind.DROP_DATABASE or statement.or_replace
         return dropped and fold(statement.database) in map(fold, databases)
-    return statement.tables is None or any(wants(*table) for table in statement.tables)
+    return statement.tables is None or any(captures(*table) for table in statement.tables)

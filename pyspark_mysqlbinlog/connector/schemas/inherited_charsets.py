@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import advance
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
@@ -59,7 +59,7 @@ class _OtherwiseTracker(SchemaTracker):
 
 
 def history_without_server(
-    seeded: ScannedLog, log: ScannedLog, start: Position, wants: Captures
+    seeded: ScannedLog, log: ScannedLog, start: Position, captures: Captures
 ) -> SchemaHistory:
     """Return the schema history from a log's DDL alone, from `start` to its end.
 
@@ -69,14 +69,16 @@ def history_without_server(
 
     A table that depends on a database's charset that is neither known nor proven is unknown.
     """
-    guessed = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
-    otherwise = _OtherwiseTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
+    guessed = SchemaTracker(SchemaHistory(), captures, case_sensitive=True, server_default=True)
+    otherwise = _OtherwiseTracker(
+        SchemaHistory(), captures, case_sensitive=True, server_default=True
+    )
     advance(seeded, start, guessed, otherwise)
     doubts = _Doubts(guessed.history, otherwise.history)
-    if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if wants(*name)):
+    if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if captures(*name)):
         for event in _table_maps(log, start, doubts.databases):
             doubts.look_at(log.position(event.file, event.start), event.body)
-    return doubts.settled().select(wants)
+    return doubts.settled().select(captures)
 
 
 def _table_maps(log: ScannedLog, start: Position, databases: set[str]) -> Iterator[Event]:

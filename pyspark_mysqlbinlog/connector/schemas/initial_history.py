@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
@@ -25,8 +26,8 @@ __all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "h
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
     """Return the history of the captured tables from the files' beginning on."""
     begin = log.begins()[0]
-    wants = options.table_filter(True).wants
-    return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, wants)
+    captures = options.table_filter(True).captures
+    return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, captures)
 
 
 def history_for_other_tables(
@@ -51,7 +52,7 @@ def history_for_other_tables(
             client,
             log,
             position,
-            lambda *name: tables.wants(*name) and history.state(position, *name) is None,
+            lambda *name: tables.captures(*name) and history.state(position, *name) is None,
             case_sensitive=case_sensitive,
         )
         check_patterns(
@@ -60,7 +61,7 @@ def history_for_other_tables(
             history.merged(found),
             named_anyhow=options.on_unknown_schema == "positional",
         )
-    found = found.select(tables.wants)
+    found = found.select(tables.captures)
     for name in found.tables():
         if found.state(position, *name) is None:
             history = history.without(position, *name, "it was not captured when the query began")

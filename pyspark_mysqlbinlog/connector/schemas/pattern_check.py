@@ -50,7 +50,7 @@ def check_patterns(
     LostConnectionError : as `ReplicaClient.query` does.
     """
     grants = Grants.ask(client, case_sensitive=tables.case_sensitive)
-    known = [name for name in history.tables() if tables.wants(*name)]
+    known = [name for name in history.tables() if tables.captures(*name)]
     for finding in findings(tables, grants, known):
         if not finding.stops:
             warn_once(finding.text)

@@ -21,7 +21,8 @@ from struct import pack
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import Limit
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, ScannedLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
@@ -191,7 +192,7 @@ def _history(name: str, log: SeededLog) -> SchemaHistory:
         if statement.kind in _CREATES and statement.tables:
             table = statement.tables[0]
             if tracker.history.at(end, *table) is None:
-                raise _wrong(name, tracker.history.reason(end, *table))
+                raise _wrong(name, tracker.history.unknown_reason(end, *table))
     told = [*tracker.history.tables(), *tracker.history.databases()]
     if not told:
         raise _wrong(name, "has no CREATE TABLE")

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.protocol.events import Event
 __all__ = ["SchemaGuard", "learned", "unknown_among"]
 
 # Table maps that passed; servers repeat them byte for byte.
-_REMEMBERED = 10_000
+_MAX_PASSED_MAPS = 10_000
 
 
 class SchemaGuard:
@@ -95,13 +95,13 @@ class SchemaGuard:
             if schema is None and not self._positional:
                 raise unknown_schema(
                     table_map,
-                    history.reason(here, database, table),
+                    history.unknown_reason(here, database, table),
                     is_shown=(database, table) in self._shown,
                 )
         schema = described or schema
         if schema is not None and self._evolution is not None:
             self._evolution.check(schema)
-        if history is not self._history or len(self._passed) >= _REMEMBERED:
+        if history is not self._history or len(self._passed) >= _MAX_PASSED_MAPS:
             self._passed.clear()
             self._history = history
         self._passed.add(event.body)
@@ -111,7 +111,7 @@ class SchemaGuard:
         self, history: SchemaHistory, table: Table, since: Position, here: Position
     ) -> SchemaHistory:
         """Query the server, whose answer is valid from the table's last DDL after `since` on."""
-        reason = history.reason(here, *table)
+        reason = history.unknown_reason(here, *table)
         found = self._asked_for(history, [table], since, all_sequences=True)
         history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
@@ -193,12 +193,12 @@ def learned(
 
     client : for queries; `settings` are of the same server.
     """
-    wants = _only(tables, case_sensitive=case_sensitive)
+    captures = _only(tables, case_sensitive=case_sensitive)
     found, _ = history_of_server(
         client,
         ServerLog.seen_from(settings, since),
         since,
-        wants,
+        captures,
         case_sensitive=case_sensitive,
         all_sequences=all_sequences,
     )

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
@@ -48,7 +48,7 @@ def read_payload_type(options: Options) -> StructType:
     with initial_retry()(ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
-        schemas = read_table_schemas(client, tables.wants)
+        schemas = read_table_schemas(client, tables.captures)
     schemas += _dropped(options, tables, schemas, case_sensitive)
     _check_all(tables, schemas, case_sensitive)
     columns = options.column_filter(case_sensitive)

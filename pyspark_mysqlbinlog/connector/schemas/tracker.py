@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
+__all__ = ["MAX_UNCAPTURED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
 # A schema, or the reason why there is none; None if the table never occurred.
@@ -45,7 +45,7 @@ _WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 
 # ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that existed.
 _UNKNOWN_TABLE = 1051
 # Maximum columns of all uncaptured tables that are remembered, and stored in offsets.
-MOST_UNWANTED_COLUMNS = 1500
+MAX_UNCAPTURED_COLUMNS = 1500
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class SchemaTracker:
     Parameters
     ----------
     history : known at the start.
-    wants : whether (database, table) is captured.
+    captures : whether (database, table) is captured.
     case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     complete : database -> whether the history began with a complete reading of the server: a
         captured table that the history does not contain did not exist, nor did a database.
@@ -95,7 +95,7 @@ class SchemaTracker:
     def __init__(
         self,
         history: SchemaHistory,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         *,
         case_sensitive: bool,
         complete: Callable[[str], bool] | None = None,
@@ -106,7 +106,7 @@ class SchemaTracker:
         self.history = history
         self._on_rename = on_rename
         self._fold = folding(case_sensitive)
-        self._wants = wants
+        self._captures = captures
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
         self._explicit_timestamps = explicit_timestamps
@@ -158,24 +158,24 @@ class SchemaTracker:
         if self.history is self._pruned:
             return
         history = self.history.from_position(position)
-        unwanted = [name for name in history.tables() if not self._wants(*name)]
-        unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
+        uncaptured = [name for name in history.tables() if not self._captures(*name)]
+        uncaptured.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
         came = {
             start
             for name in history.tables()
-            if self._wants(*name)
+            if self._captures(*name)
             for start, what in history.versions(*name)
             if isinstance(what, TableSchema)
         }
         columns = 0
         kept: dict[Table, tuple[Version, ...]] = {}
-        for name in unwanted:
+        for name in uncaptured:
             versions = history.versions(*name)
             _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
             # No row needs the versions before the last; but they show what was renamed.
             renamed = [each for each in versions if is_dropped(each) and each[0] in came]
-            is_within = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+            is_within = isinstance(state, TableSchema) and columns <= MAX_UNCAPTURED_COLUMNS
             last = () if is_dropped(versions[-1]) else versions[-1:]
             kept[name] = (*renamed, *last) if renamed or is_within else ()
         self.history = self._pruned = history.with_versions(kept)
@@ -250,7 +250,7 @@ class SchemaTracker:
             return state.gone
         if state is not None:
             return False
-        return name[0] in self._whole or (self._wants(*name) and self._complete(name[0]))
+        return name[0] in self._whole or (self._captures(*name) and self._complete(name[0]))
 
     def _alter(self, ddl: _Ddl) -> None:
         statement = ddl.logged.statement

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.connector.options.pattern_databases import named_databases, reaches
+from pyspark_mysqlbinlog.connector.options.pattern_databases import (
+    may_match_database,
+    named_databases,
+)
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.server.settings import master_status
 from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
@@ -126,7 +129,9 @@ def left_out_by(
     """Return the excluded databases that are captured, and those that possibly are."""
     fold = folding(tables.case_sensitive)
     names = {*existing, *filtering.but, *map(fold, named_databases(tables))}
-    wanted = {name: reaches(tables, name) for name in sorted(names) if filtering.excludes(name)}
+    wanted = {
+        name: may_match_database(tables, name) for name in sorted(names) if filtering.excludes(name)
+    }
     return (
         [name for name, is_wanted in wanted.items() if is_wanted],
         [name for name, is_wanted in wanted.items() if is_wanted is None],

@@ -54,7 +54,7 @@ _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_sc
 
 def read_table_schemas(
     client: ReplicaClient,
-    wanted: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     others: bool = False,
     only: Table | None = None,
@@ -64,7 +64,7 @@ def read_table_schemas(
     Parameters
     ----------
     client : of an account that can see the tables; a table that it cannot see does not exist here.
-    wanted : of (database, table); the server's system databases are excluded before.
+    captures : of (database, table); the server's system databases are excluded before.
     others : include all other tables that can be parsed.
     only : read this table alone, as the server spells it: fast on a server with many tables.
 
@@ -78,7 +78,7 @@ def read_table_schemas(
     collations = {
         (database, table): collation
         for database, table, collation in _rows(client, _TABLES + those, names)
-        if database not in SYSTEM_DATABASES and (others or wanted(database, table))
+        if database not in SYSTEM_DATABASES and (others or captures(database, table))
     }
     if not collations:
         return []
@@ -94,7 +94,7 @@ def read_table_schemas(
         try:
             column = _column((*row,), context)
         except MySQLBinlogError as error:
-            if not wanted(database, table):
+            if not captures(database, table):
                 del columns[database, table]
                 continue
             raise UnknownSchemaError(
@@ -102,7 +102,7 @@ def read_table_schemas(
                 table=f"{database}.{table}",
             ) from None
         described.append((int(ordinal), column))
-        if wanted(database, table) and (label := label_of_lost_letters(column)) is not None:
+        if captures(database, table) and (label := label_of_lost_letters(column)) is not None:
             warn_once(
                 f"{database}.{table}: the server shows a label of column {row[0]!r} as {label!r},"
                 " and a letter beyond U+FFFF, such as an emoji, as ?: unless the binlog after the"
@@ -123,7 +123,7 @@ def read_table_schemas(
             or ordinals != list(range(1, len(ordinals) + 1))
             or not {*key} <= {column.name for column in described_columns}
         ):
-            if wanted(*table):
+            if captures(*table):
                 raise _partly_seen(table)
             continue
         found.append(

@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     record_high_watermark,
     reload_tables,
 )
-from pyspark_mysqlbinlog.connector.snapshot.progress import LoadProgress
+from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
@@ -39,12 +39,12 @@ from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermar
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Load"]
+__all__ = ["SnapshotCoordinator"]
 
 
 # Seconds that binlog changes wait for the chunks of their batch: a visibility check may take
 # minutes.
-_PATIENCE = 2.0
+_PLANNING_SECONDS = 2.0
 # A sink of IPC messages holds a batch in memory. A snapshot row takes a quarter of the memory of a
 # change: it has one image, and its size is the server's estimate, which includes partly empty
 # pages.
@@ -80,9 +80,9 @@ class _Proofs:
 
     def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
         if self._prover is None:
-            wanted = self._options.snapshot_visibility_check
+            requested = self._options.snapshot_visibility_check
             self._prover = VisibilityChecker.ask(
-                client, wanted, case_sensitive=self._case_sensitive
+                client, requested, case_sensitive=self._case_sensitive
             )
         connect = partial(ReplicaClient.connect, self._options.server_settings())
         watermark = self._prover.prove(client, connect, table, engine)
@@ -90,7 +90,7 @@ class _Proofs:
         return watermark
 
 
-class Load:
+class SnapshotCoordinator:
     """One query's snapshot, in one process.
 
     Parameters
@@ -108,14 +108,16 @@ class Load:
         self._case_sensitive = case_sensitive
         self._tables = options.table_filter(case_sensitive)
         check_condition_tables(options, case_sensitive)
-        self._progress = LoadProgress()
+        self._progress = SnapshotProgress()
         self._noted: tuple[Offset, SnapshotState, SnapshotState] | None = None
         self.unknown_rows: InvalidatedTables | None = None
         if options.reload_after_ddl:
-            self.unknown_rows = InvalidatedTables(self._tables.wants, case_sensitive=case_sensitive)
+            self.unknown_rows = InvalidatedTables(
+                self._tables.captures, case_sensitive=case_sensitive
+            )
 
     @classmethod
-    def of(cls, options: Options, *, case_sensitive: bool) -> Load:
+    def of(cls, options: Options, *, case_sensitive: bool) -> SnapshotCoordinator:
         """Create it for these options, with a planner that connects on first use."""
         planner = ChunkPlanner(
             options.server_settings(),
@@ -126,7 +128,7 @@ class Load:
         )
         return cls(options, planner, case_sensitive=case_sensitive)
 
-    def resumed(
+    def resume(
         self, offset: Offset, history_of: Callable[[], SchemaHistory]
     ) -> SnapshotState | None:
         """Return an offset's snapshot state for the current options; None if there is no snapshot.
@@ -134,9 +136,9 @@ class Load:
         history_of : returns the history with the tables captured now; it may query the server.
         """
         state, options = offset.load, self._options
-        position, wants = offset.position, self._tables.wants
+        position, captures = offset.position, self._tables.captures
         if state is not None and offset.tables != options.table_filter_hash:
-            state = follow_options(state, history_of(), position, wants)
+            state = follow_options(state, history_of(), position, captures)
         if options.reload is None or (state is not None and state.reload == options.reload[0]):
             return state
         name, tables = options.reload
@@ -151,10 +153,14 @@ class Load:
         )
         if state is None:
             # No snapshot so far: all existing tables are complete.
-            state = advance(SnapshotState(), history, position, wants, ())
+            state = advance(SnapshotState(), history, position, captures, ())
         again = options.reload_filter(self._case_sensitive)
         state = reload_tables(
-            state, name, history, position, lambda *table: wants(*table) and again.wants(*table)
+            state,
+            name,
+            history,
+            position,
+            lambda *table: captures(*table) and again.captures(*table),
         )
         LOGGER.info("reload %r: %s are snapshotted again", name, tables)
         return state
@@ -168,7 +174,7 @@ class Load:
 
         return call_with_retry(self._options.retry_timeout, ask)
 
-    def followed(
+    def advanced(
         self,
         state: SnapshotState | None,
         history: SchemaHistory,
@@ -181,19 +187,19 @@ class Load:
         start, position : of the batch.
         renamed : tables that got their names in it.
         """
-        wants = self._tables.wants
-        if any(wants(*table) for table in renamed):
+        captures = self._tables.captures
+        if any(captures(*table) for table in renamed):
             self._planner.forget()
         if self.unknown_rows is None:
-            return None if state is None else advance(state, history, position, wants, renamed)
+            return None if state is None else advance(state, history, position, captures, renamed)
         altered = altered_tables(state or SnapshotState(), history, start, position)
         # An invalidating statement outweighs an ALTER during the reads.
         lost = {
             table: at
             for table, at in {**altered, **self.unknown_rows.between(start, position)}.items()
-            if wants(*table)
+            if captures(*table)
         }
-        if state is None and not lost and not any(wants(*table) for table in renamed):
+        if state is None and not lost and not any(captures(*table) for table in renamed):
             return None
         state = state or SnapshotState()
         if lost:
@@ -203,7 +209,7 @@ class Load:
         pending = {load.table for load in state.pending}
         kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
-        followed = advance(state, history, position, wants, {*lost, *renamed})
+        followed = advance(state, history, position, captures, {*lost, *renamed})
         return replace(followed, invalidated_at=kept)
 
     def next_sequence(self, state: SnapshotState | None, begin: Position) -> SnapshotState | None:
@@ -212,7 +218,7 @@ class Load:
             self.unknown_rows.forget()
         return None if state is None else next_sequence(state, begin)
 
-    def noted(
+    def with_invalidated(
         self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
     ) -> SnapshotState:
         """Return the state at an offset, with the binlog end that its chunks may have seen."""
@@ -224,17 +230,19 @@ class Load:
         return self._noted[2]
 
     def limits(
-        self, most_bytes: int | None, *, in_packets: bool = False, steps: int = 1
+        self, most_bytes: int | None, *, in_packets: bool = False, sub_batches: int = 1
     ) -> BatchLimits:
         """Return a batch's limits, half for the binlog and half for the tables; None is unlimited.
 
         in_packets : whether the batch is read as IPC messages.
-        steps : sub-batches of the batch, each with what a batch may read of the tables.
+        sub_batches : sub-batches of the batch, each with what a batch may read of the tables.
         """
         options = self._options
         rows = None if most_bytes is None else options.max_rows_per_trigger
         weight = _WEIGHT_IN_PACKETS if in_packets else 1.0
-        return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight, steps=steps)
+        return BatchLimits.of(
+            rows, most_bytes, options.max_connections, weight=weight, sub_batches=sub_batches
+        )
 
     def planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
         """Return the state at the end of a batch that reads the next chunks; may take long."""
@@ -246,7 +254,9 @@ class Load:
     def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
         """Like `planned`, but return None if planning takes long; then call it again."""
         until, lost = state.high_watermarks, state.invalidated_at
-        planned = self._planner.next_batch(_without_places(state), limits, patience=_PATIENCE)
+        planned = self._planner.next_batch(
+            _without_places(state), limits, patience=_PLANNING_SECONDS
+        )
         if planned is None:
             return None
         planned = replace(planned, high_watermarks=until, invalidated_at=lost)

@@ -11,12 +11,12 @@ from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import TableSize
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["LoadProgress"]
+__all__ = ["SnapshotProgress"]
 
-_LOG_EVERY = 30.0  # seconds
+_LOG_INTERVAL_SECONDS = 30.0  # seconds
 
 
-class LoadProgress:
+class SnapshotProgress:
     """Follows one process's part of a snapshot."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class LoadProgress:
             "rows_per_second": None if rate is None else round(rate),
             "estimated_seconds_left": round(left / rate) if rate else None,
         }
-        if now - self._logged_at >= _LOG_EVERY or state.is_done:
+        if now - self._logged_at >= _LOG_INTERVAL_SECONDS or state.is_done:
             self._logged_at = now
             self._log(state)
 

@@ -20,10 +20,10 @@ def load_tasks(
     in_turn : the first task has the first chunks; else the parts of a table are in different tasks,
         and read in parallel.
     """
-    wants = options.table_filter(case_sensitive).wants
+    captures = options.table_filter(case_sensitive).captures
     planned = () if last.load is None else last.load.chunks
     # Possibly planned by a query that captured other tables.
-    chunks = [chunk for chunk in planned if wants(*chunk.table)]
+    chunks = [chunk for chunk in planned if captures(*chunk.table)]
     folded = table_folding(case_sensitive)
     given = options.conditions(case_sensitive)
     conditions = {

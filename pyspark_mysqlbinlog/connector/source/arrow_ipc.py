@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ __all__ = [
     "SLIM_IPC_ROWS",
     "check_json",
     "group_by_schema",
-    "lean",
     "packets",
     "unpacked",
+    "without_source",
 ]
 
 # The only column of a packed stream.
 IPC_ROWS = StructType([StructField("packet", BinaryType())])
 SLIM_IPC_ROWS = StructType([StructField("lean_packet", BinaryType())])
-_CONTENT = envelope(StringType())
+_CONTENT = output_schema(StringType())
 _OF_SOURCE = ("query", "missing")
 
 
@@ -63,7 +63,7 @@ def packets(
     # Row images of a table resemble each other, and small data passes two sockets faster.
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     for whole in batches:
-        batch = lean(whole) if kind == SLIM_IPC_ROWS else whole
+        batch = without_source(whole) if kind == SLIM_IPC_ROWS else whole
         out = pa.BufferOutputStream()
         with pa.ipc.new_stream(out, batch.schema, options=options) as stream:
             stream.write_batch(batch)
@@ -78,7 +78,7 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
     """
     content = arrow_schema(_CONTENT)
     if table.column_names == SLIM_IPC_ROWS.names:
-        content = lean(pa.RecordBatch.from_pylist([], content)).schema
+        content = without_source(pa.RecordBatch.from_pylist([], content)).schema
     held = (pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in table.column(0))
     return group_by_schema(held, content)
 
@@ -99,7 +99,7 @@ def group_by_schema(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Tab
     ]
 
 
-def lean(changes: Any) -> Any:
+def without_source(changes: Any) -> Any:
     """Return changes (a record batch or a table) with the columns of `SLIM_IPC_ROWS`."""
     source = changes.column("source")
     # Without pyarrow.compute: every worker of a stream would import it.

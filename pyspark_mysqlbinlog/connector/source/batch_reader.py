@@ -11,16 +11,16 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import Stretch
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
-from pyspark_mysqlbinlog.connector.ranges.files import cut_files
+from pyspark_mysqlbinlog.connector.ranges.files import split_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
-from pyspark_mysqlbinlog.connector.ranges.split import Cut, RangePartition
-from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, RangePlan
+from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
@@ -82,26 +82,26 @@ class MySQLBinlogReader(DataSourceReader):
         options = self._options
         start = start_of_server(options, streaming=False)
         case_sensitive = start.facts.case_sensitive
-        load = Load.of(options, case_sensitive=case_sensitive)
+        load = SnapshotCoordinator.of(options, case_sensitive=case_sensitive)
         try:
             state = load.planned(
-                start.load(options.table_filter(case_sensitive).wants), BatchLimits()
+                start.load(options.table_filter(case_sensitive).captures), BatchLimits()
             )
         finally:
             load.close()
         last = replace(start.offset, snapshot=state.pack())
         return load.tasks(last, options.max_connections)
 
-    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[Cut]:
+    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[RangePlan]:
         if start.position >= end:
             return []
         options = self._options
         is_chosen = isinstance(options.ending_offset, FilePosition)
-        return cut_files(
+        return split_files(
             log,
             start.position,
             end,
-            options.table_filter(start.facts.case_sensitive).wants,
+            options.table_filter(start.facts.case_sensitive).captures,
             operations=options.operations,
             server_version=_version(start, start.position),
             target_bytes=options.target_partition_bytes,
@@ -147,7 +147,7 @@ def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -
     )
 
 
-def _files_of(log: FileLog, part: Cut) -> FileLog:
+def _files_of(log: FileLog, part: RangePlan) -> FileLog:
     """Return the files of a range, up to the one whose beginning shows the range's end."""
     first = bisect_left(log.numbers, part.start.number)
     behind = bisect_left(log.numbers, part.end.number) + 1

@@ -46,18 +46,18 @@ class MySQLBinlogDataSource(DataSource):
         """
         from pyspark.sql.types import StringType, VariantType
 
-        from pyspark_mysqlbinlog.connector.source.schema import envelope
+        from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
         options = self._parsed()
         match options.payload_kind:
             case "struct":
                 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 
-                return envelope(read_payload_type(options), rescued=options.rescues)
+                return output_schema(read_payload_type(options), rescued=options.rescues)
             case "variant":
-                return envelope(VariantType())
+                return output_schema(VariantType())
             case "json":
-                return envelope(StringType())
+                return output_schema(StringType())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read."""
@@ -73,7 +73,7 @@ class MySQLBinlogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a streaming read, of a server only.
 
-        Raises none of this package's errors: the reader does, see `RefusedStreamReader`.
+        Raises none of this package's errors: the reader does, see `FailingStreamReader`.
         """
         from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
@@ -81,10 +81,10 @@ class MySQLBinlogDataSource(DataSource):
             return self._stream_reader(schema)
         except MySQLBinlogError as error:
             from pyspark_mysqlbinlog.connector.source.failing_stream_reader import (
-                RefusedStreamReader,
+                FailingStreamReader,
             )
 
-            return RefusedStreamReader(error)
+            return FailingStreamReader(error)
 
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.options.checks import check_stream

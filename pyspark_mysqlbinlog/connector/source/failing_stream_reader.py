@@ -22,10 +22,10 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RefusedStreamReader"]
+__all__ = ["FailingStreamReader"]
 
 
-class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FailingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Raises the error from every method."""
 
     def __init__(self, error: MySQLBinlogError) -> None:

@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "check_schema", "envelope"]
+__all__ = ["arrow_schema", "check_schema", "output_schema"]
 
 _SEQ = StructType(
     [
@@ -53,7 +53,7 @@ _SOURCE = StructType(
 )
 
 
-def envelope(payload: DataType, *, rescued: bool = False) -> StructType:
+def output_schema(payload: DataType, *, rescued: bool = False) -> StructType:
     """Return the schema of a read whose `before` and `after` have the type `payload`.
 
     rescued : with a column for values that a struct can't contain.
@@ -86,12 +86,12 @@ def check_schema(given: StructType, payload: str, *, rescued: bool) -> None:
             for field in given
             if field.name in ("before", "after") and isinstance(field.dataType, StructType)
         ]
-        if len(kinds) == 2 and given == envelope(kinds[0], rescued=rescued):
+        if len(kinds) == 2 and given == output_schema(kinds[0], rescued=rescued):
             return
-        shape = envelope(StructType(), rescued=rescued).simpleString()
+        shape = output_schema(StructType(), rescued=rescued).simpleString()
         expected = f"one struct for before and after in {shape}"
     else:
-        ours = envelope(VariantType() if payload == "variant" else StringType())
+        ours = output_schema(VariantType() if payload == "variant" else StringType())
         if given == ours:
             return
         expected = ours.simpleString()

@@ -11,9 +11,11 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.start_point import check_there, pack_position
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
@@ -88,9 +90,9 @@ class ResolvedStart:
             fingerprint=self.fingerprint,
         )
 
-    def load(self, wants: Callable[[str, str], bool]) -> SnapshotState:
+    def load(self, captures: Callable[[str, str], bool]) -> SnapshotState:
         """Return the state of a snapshot of all captured tables; logs which have no primary key."""
-        load = begin_load(self.history, self.position, wants)
+        load = begin_load(self.history, self.position, captures)
         tables = [each.table for each in load.pending]
         known = [self.history.at(self.position, *table) for table in tables]
         keyless = [schema.full_name for schema in known if schema and not schema.primary_key]
@@ -123,7 +125,7 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
         position = Position.of(found.file, found.pos)
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
-        fingerprint = log.look_at(position)
+        fingerprint = log.fingerprint_at(position)
         # At the end of the binlog the server's current definitions are sufficient.
         here = current_position(client)
         known = options.schema_ddl if position < order.position(here.file, here.pos) else None
@@ -131,9 +133,9 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
             client,
             seeded(log, position, known),
             position,
-            tables.wants,
+            tables.captures,
             case_sensitive=case_sensitive,
-            unwanted=True,
+            uncaptured=True,
             all_sequences=True,
         )
         check_named_tables(tables, history, case_sensitive)
@@ -161,8 +163,8 @@ def _check_proofs(
 
     Otherwise it would be raised at the first chunk of that table, possibly hours later.
     """
-    wants = options.table_filter(case_sensitive).wants
-    tables = {each.table for each in begin_load(history, position, wants).pending}
+    captures = options.table_filter(case_sensitive).captures
+    tables = {each.table for each in begin_load(history, position, captures).pending}
     prover = VisibilityChecker.ask(
         client, options.snapshot_visibility_check, case_sensitive=case_sensitive
     )

@@ -21,10 +21,10 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -41,11 +41,8 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     END_OF_SEQUENCE,
     Position,
 )
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.retry import call_with_retry, initial_retry
-from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
@@ -57,25 +54,25 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     max_sub_batches,
 )
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
-from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_other_tables
-from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard, learned, unknown_among
+from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
-    ServerFacts,
     binlog_files,
-    check_identity,
     current_position,
 )
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
+from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
+from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, OptionError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 
@@ -84,9 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MySQLBinlogStreamReader"]
 
-T = TypeVar("T")
-
-_COARSEST_SPAN = 65_536
+_MAX_SPAN_BYTES = 65_536
 
 
 class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -110,9 +105,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._schema = schema
         self._packing = packed
         self._handoff = handoff
+        self._server = StreamServer(options)
+        self._offsets = StreamOffsets(options, self._server)
         self._initial: Offset | None = None
         self._batch_zero_done = False
-        self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
         # The sequence of files that the tail reads.
         self._epoch = 0
@@ -126,14 +122,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # The sink has committed everything up to here; and the last known end of the binlog.
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
-        self._packed: tuple[SchemaHistory, str] | None = None
         self._load = StreamSnapshot(
             options,
             in_packets=packed is not None,
             # With change logs such a batch is applied as a whole.
             max_sub_batches=lambda: max_snapshot_sub_batches() if packed == SLIM_IPC_ROWS else 1,
-            is_case_sensitive=self._is_case_sensitive,
-            history_of=self._history,
+            is_case_sensitive=self._server.is_case_sensitive,
+            history_of=self._offsets.history,
         )
 
     # --- offsets
@@ -142,7 +137,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """Return the start of a query without a checkpoint; the same value every time."""
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
-            self._facts = start.facts
+            self._server.note_facts(start.facts)
             self._end = EndOfLog(start.end, time())
             initial = replace(
                 start.offset,
@@ -151,7 +146,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
             if self._options.loads:
                 tables = self._options.table_filter(start.facts.case_sensitive)
-                initial = replace(initial, snapshot=start.load(tables.wants).pack())
+                initial = replace(initial, snapshot=start.load(tables.captures).pack())
             self._initial = initial
         return self._initial.to_dict()
 
@@ -198,10 +193,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the last boundary within the limit: at least one whole transaction."""
-        offset = self._read_offset(start)
+        offset = self._offsets.parse(start)
         # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
-            self._ask(self._note_target)
+            self._server.ask(self._note_target)
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
@@ -216,7 +211,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         position = self._committed = offset.position
         buffer.release(position)
         most = self._most(limit)
-        load = self._load.at(offset, lambda: self._end_of_log(offset))
+        load = self._load.at(offset, lambda: self._server.end_of_log(offset))
         if self._is_at_next_sequence(tail, position, target):
             return self._begin_sequence(tail, offset).to_dict()
         may_load = load is not None and not load.is_done
@@ -224,25 +219,26 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             load is not None
             and may_load
             and self._load.reads_exactly(load, buffer.tip.history)
-            and not self._end_of_log(offset).is_in_sequence_of(position)
+            and not self._server.end_of_log(offset).is_in_sequence_of(position)
         ):
             # Its position would be in a later sequence: the stream must get there first.
             may_load = False
             if target is not None and target.is_in_sequence_of(position):
-                self._ask(self._note_target)
+                self._server.ask(self._note_target)
                 target = self._target_seen_from(position)
         if load is not None and may_load:
-            load, mark = self._load.step(tail, load, position, most, target)
+            load, boundary = self._load.step(tail, load, position, most, target)
             self._moved_at = monotonic()
-            return self._offset(offset, mark or self._mark_of(offset), load).to_dict()
+            boundary = boundary or self._offsets.boundary(offset, self._load.at)
+            return self._offsets.at_end(offset, boundary, load).to_dict()
         if target is not None and target < position and self._initial is None:
             # To wait for nothing would end the query as if it had succeeded. (A start that was
             # resolved in this run may be after the target.)
-            self._check_identity(offset)
+            self._server.check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
         # Trigger.Once requests everything in this sequence, once; events that arrive meanwhile may
         # be included.
-        end = self._end_of_log(offset) if target is None and most is None else target
+        end = self._server.end_of_log(offset) if target is None and most is None else target
         if most is None:
             buffer.take_all()
         rows = None if most is None else self._options.max_rows_per_trigger
@@ -257,29 +253,29 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.load and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
-        steps = max_sub_batches() if self._packing is not None and is_settled else 1
-        mark = buffer.furthest(position, most and most * steps, target, rows)
+        sub_batches = max_sub_batches() if self._packing is not None and is_settled else 1
+        boundary = buffer.last_boundary_within(position, most and most * sub_batches, target, rows)
         # A batch in which tables change is one sub-batch.
         if (
-            mark is not None
-            and steps > 1
-            and self._load.changes_tables(buffer, position, mark.position)
+            boundary is not None
+            and sub_batches > 1
+            and self._load.changes_tables(buffer, position, boundary.position)
         ):
-            mark = buffer.furthest(position, most, target, rows)
+            boundary = buffer.last_boundary_within(position, most, target, rows)
         # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
-        if mark is None and buffer.error is not None and is_short and not has_ended:
+        if boundary is None and buffer.error is not None and is_short and not has_ended:
             raise buffer.error
-        if mark is None:
-            mark = self._idle_move(buffer, position, target, at_once=has_ended)
-        if mark is None and self._is_at_next_sequence(tail, position, target):
+        if boundary is None:
+            boundary = self._idle_move(buffer, position, target, at_once=has_ended)
+        if boundary is None and self._is_at_next_sequence(tail, position, target):
             return self._begin_sequence(tail, offset).to_dict()
-        if mark is None:
+        if boundary is None:
             return start
         self._moved_at = monotonic()
-        load = self._load.followed(tail, load, position, mark)
-        return self._offset(offset, mark, load).to_dict()
+        load = self._load.advanced(tail, load, position, boundary)
+        return self._offsets.at_end(offset, boundary, load).to_dict()
 
     @staticmethod
     def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
@@ -309,15 +305,17 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             offset.epoch + 1,
         )
         self._moved_at = monotonic()
-        mark = Mark(begin, history, last.pending_xa, fingerprint)
-        state = self._load.next_sequence(offset, begin, lambda: self._end_of_log(offset))
+        boundary = BoundaryState(begin, history, last.pending_xa, fingerprint)
+        state = self._load.next_sequence(offset, begin, lambda: self._server.end_of_log(offset))
         return replace(
-            self._offset(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
+            self._offsets.at_end(offset, boundary, state),
+            epoch=offset.epoch + 1,
+            tables=offset.tables,
         )
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool
-    ) -> Mark | None:
+    ) -> BoundaryState | None:
         """Return a boundary after traffic of uncaptured tables only, once per interval."""
         tip = buffer.tip.position
         if tip <= position:
@@ -337,39 +335,6 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return min(
             given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger
         )
-
-    def _offset(self, start: Offset, mark: Mark, load: SnapshotState | None) -> Offset:
-        """Return the offset of a batch's end, with every schema that is valid within the batch."""
-        history = mark.history.from_position(start.position)
-        if self._packed is None or self._packed[0] != history:
-            self._packed = history, history.pack()
-        return Offset(
-            position=mark.position,
-            server_uuid=start.server_uuid,
-            schemas=self._packed[1],
-            prepared_xa=mark.pending_xa,
-            fingerprint=mark.fingerprint,
-            epoch=start.epoch,
-            snapshot="" if load is None else load.pack(),
-            payload=self._options.payload_kind,
-            tables=self._options.table_filter_hash,
-        )
-
-    def _read_offset(self, value: dict[str, Any]) -> Offset:
-        """Parse an offset of the checkpoint, of a query with the same or an explicit payload.
-
-        OptionError if the payload would change by default: the table's columns would silently
-        change from text to a struct, or the reverse.
-        """
-        offset = Offset.from_dict(value)
-        kind = self._options.payload_kind
-        if self._options.payload is None and offset.payload not in ("", kind):
-            raise OptionError(
-                f"option payload: the checkpoint has payload={offset.payload}, and this query"
-                f" would change it to {kind} by default; set payload={offset.payload} to keep"
-                f" it, or payload={kind} to change it"
-            )
-        return offset
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the tail's position and the sink's lag, for the query's progress.
@@ -400,7 +365,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of one batch. Everything they need is in the offsets and the buffer."""
-        first, last = self._read_offset(start), self._read_offset(end)
+        first, last = self._offsets.parse(start), self._offsets.parse(end)
         replays_batch_zero = (
             self._initial is not None and first == self._initial and not self._batch_zero_done
         )
@@ -413,7 +378,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
         if self._handoff is not None:
-            self._handoff.give(first, last, ranges)
+            self._handoff.write(first, last, ranges)
         if not loads:
             return ranges
         pulls = sum(part.blocks is None for part in ranges)
@@ -426,15 +391,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return []
         if last.tables != self._options.table_filter_hash:
             # Planned by a query that captured other tables.
-            last = replace(last, schemas=self._history(last, first).pack())
+            last = replace(last, schemas=self._offsets.history(last, first).pack())
         spans = None
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
         return range_partitions(
-            replace(first, prepared_xa=self._pending_xa(first)),
+            replace(first, prepared_xa=self._offsets.prepared_xa(first)),
             last,
             spans,
-            facts=self._server_facts(),
+            facts=self._server.facts(),
             target_bytes=self._options.target_partition_bytes,
             max_fetches=max_fetches,
         )
@@ -473,25 +438,25 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         target = self._target_seen_from(offset.position)
         if target is not None:
             self._end = EndOfLog(target, self._noted_at)
-        mark = self._mark_of(offset)
-        tables = self._options.table_filter(self._is_case_sensitive())
+        boundary = self._offsets.boundary(offset, self._load.at)
+        tables = self._options.table_filter(self._server.is_case_sensitive())
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
         self._tail = Tail(
             settings,
             server_uuid=offset.server_uuid,
-            start=mark,
-            wants=tables.wants,
+            start=boundary,
+            captures=tables.captures,
             buffer=LogBuffer(
-                mark,
+                boundary,
                 capacity=self._options.buffer_bytes,
-                granularity=min(_COARSEST_SPAN, limit // 8),
+                granularity=min(_MAX_SPAN_BYTES, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
             watch=SchemaGuard(
                 settings,
-                case_sensitive=self._is_case_sensitive(),
+                case_sensitive=self._server.is_case_sensitive(),
                 evolution=self._evolution(),
                 positional=self._options.on_unknown_schema == "positional",
             ),
@@ -515,48 +480,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         LOGGER.info(
             "reading %s (version %s) from %s: %s, payload %s, decoder %s",
             options.server_settings().address,
-            self._server_facts().version,
+            self._server.facts().version,
             offset.position,
             tables,
             options.payload_kind,
             described(),
         )
-
-    def _mark_of(self, offset: Offset) -> Mark:
-        history = self._with_loaded(self._history(offset), offset)
-        return Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
-
-    def _with_loaded(self, history: SchemaHistory, offset: Offset) -> SchemaHistory:
-        """Add the columns of tables to snapshot, so that they are known before binlog rows."""
-        load = self._load.at(offset)
-        pending = [] if load is None else [each.table for each in load.pending]
-        unknown = unknown_among(history, pending, offset.position)
-        if not unknown:
-            return history
-
-        def ask(client: ReplicaClient) -> SchemaHistory:
-            return learned(
-                client,
-                self._options.server_settings(),
-                history,
-                unknown,
-                offset.position,
-                case_sensitive=self._is_case_sensitive(),
-            )
-
-        return self._ask(ask)
-
-    def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
-        """Return the history of an offset, from a start (or itself), with all captured tables."""
-        start = start or offset
-        history = SchemaHistory.unpack(offset.schemas)
-        if offset.tables == self._options.table_filter_hash:
-            return history
-        return history_for_other_tables(self._options, history, start.position, start.fingerprint)
-
-    def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
-        """Return XA ids without captured rows; only valid for the tables captured at that time."""
-        return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()
 
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":
@@ -564,35 +493,5 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return Evolution.of(
             self._options,
             arrow_schema(self._schema).field("after").type,
-            case_sensitive=self._is_case_sensitive(),
+            case_sensitive=self._server.is_case_sensitive(),
         )
-
-    def _end_of_log(self, offset: Offset) -> Position:
-        """Return the end of the binlog, as the file of an offset orders it."""
-
-        def ask(client: ReplicaClient) -> Position:
-            end = current_position(client)
-            order = FileOrder(lambda: binlog_files(client), offset.position.file)
-            return order.position(end.file, end.pos)
-
-        return self._ask(ask)
-
-    def _check_identity(self, offset: Offset) -> None:
-        self._ask(lambda client: check_identity(client, offset.server_uuid))
-
-    def _ask(self, ask: Callable[[ReplicaClient], T]) -> T:
-        """Query a server that a checkpoint or a start has named; waits until it answers."""
-
-        def connect_and_ask() -> T:
-            with ReplicaClient.connect(self._options.server_settings()) as client:
-                return ask(client)
-
-        return call_with_retry(self._options.retry_timeout, connect_and_ask)
-
-    def _is_case_sensitive(self) -> bool:
-        return self._server_facts().case_sensitive
-
-    def _server_facts(self) -> ServerFacts:
-        if self._facts is None:
-            self._facts = server_facts(self._options)
-        return self._facts

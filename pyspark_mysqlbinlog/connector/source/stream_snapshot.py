@@ -15,11 +15,12 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
 
 if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+    from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
     from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 
 __all__ = ["StreamSnapshot"]
@@ -47,10 +48,10 @@ class StreamSnapshot:
     ) -> None:
         self._options = options
         self._in_packets = in_packets
-        self._most_steps = max_sub_batches
+        self._max_sub_batches = max_sub_batches
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
-        self._load: Load | None = None
+        self._load: SnapshotCoordinator | None = None
         # An offset that was written with other options, and its state for the current options.
         self._resumed: tuple[Offset, SnapshotState | None] | None = None
 
@@ -65,12 +66,12 @@ class StreamSnapshot:
             state = offset.load
         else:
             if self._resumed is None or self._resumed[0] != offset:
-                state = self._the_load().resumed(offset, lambda: self._history_of(offset))
+                state = self._the_load().resume(offset, lambda: self._history_of(offset))
                 self._resumed = offset, state
             state = self._resumed[1]
         if state is None or end_of_log is None:
             return state
-        return self._the_load().noted(state, offset, end_of_log)
+        return self._the_load().with_invalidated(state, offset, end_of_log)
 
     def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
         """Search the next chunks, if there are any, while Spark does something else.
@@ -79,7 +80,7 @@ class StreamSnapshot:
         """
         state = self.at(offset)
         if state is not None and not state.is_done:
-            self._the_load().plan_ahead(state, self._limits(most_bytes, self._most_steps()))
+            self._the_load().plan_ahead(state, self._limits(most_bytes, self._max_sub_batches()))
 
     def step(
         self,
@@ -88,7 +89,7 @@ class StreamSnapshot:
         position: Position,
         most_bytes: int | None,
         target: Position | None,
-    ) -> tuple[SnapshotState, Mark | None]:
+    ) -> tuple[SnapshotState, BoundaryState | None]:
         """Return the state after a batch with the next chunks, and the end of its binlog part.
 
         Half of the limits is for the binlog, which must not lag during a snapshot of hours. So a
@@ -105,7 +106,7 @@ class StreamSnapshot:
         mark = None
         while True:
             if may_have_log:
-                mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
+                mark = tail.buffer.last_boundary_within(position, limits.bytes, target, limits.rows)
             if mark is None and tail.next_sequence is not None:
                 # After all captured rows; the next sequence begins with a batch of its own.
                 mark = tail.buffer.advance_to_tip(until=target)
@@ -116,7 +117,7 @@ class StreamSnapshot:
                 raise tail.buffer.error
             followed = state
             if mark is not None:
-                followed = self.followed(tail, state, position, mark) or state
+                followed = self.advanced(tail, state, position, mark) or state
             if mark is None or side_by_side:
                 is_one = mark is not None and (
                     # Events after the target are not for this run.
@@ -126,7 +127,7 @@ class StreamSnapshot:
                     )
                     or self.changes_tables(tail.buffer, position, mark.position)
                 )
-                of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
+                of_load = self._limits(most_bytes, 1 if is_one else self._max_sub_batches())
                 # A keyless table that this batch adds is planned with the next batch, whose caller
                 # has checked the end of the binlog.
                 history = (mark or tail.buffer.tip).history
@@ -149,14 +150,14 @@ class StreamSnapshot:
         schemas = (history.at(END_OF_SEQUENCE, *load.table) for load in state.pending)
         return any(schema is None or not schema.row_key for schema in schemas)
 
-    def followed(
-        self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
+    def advanced(
+        self, tail: Tail, state: SnapshotState | None, start: Position, mark: BoundaryState
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
             return None
         renamed = tail.renamed(start, mark.position)
-        return self._the_load().followed(state, mark.history, start, mark.position, renamed)
+        return self._the_load().advanced(state, mark.history, start, mark.position, renamed)
 
     def next_sequence(
         self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
@@ -169,7 +170,7 @@ class StreamSnapshot:
         if self._load is None and state is None:
             return None
         load = self._the_load()
-        return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
+        return load.next_sequence(state and load.with_invalidated(state, offset, end_of_log), begin)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or must be snapshotted again."""
@@ -200,12 +201,16 @@ class StreamSnapshot:
         if self._load is not None:
             self._load.close()
 
-    def _limits(self, most_bytes: int | None, steps: int = 1) -> BatchLimits:
-        return self._the_load().limits(most_bytes, in_packets=self._in_packets, steps=steps)
+    def _limits(self, most_bytes: int | None, sub_batches: int = 1) -> BatchLimits:
+        return self._the_load().limits(
+            most_bytes, in_packets=self._in_packets, sub_batches=sub_batches
+        )
 
-    def _the_load(self) -> Load:
+    def _the_load(self) -> SnapshotCoordinator:
         if self._load is None:
-            from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+            from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 
-            self._load = Load.of(self._options, case_sensitive=self._is_case_sensitive())
+            self._load = SnapshotCoordinator.of(
+                self._options, case_sensitive=self._is_case_sensitive()
+            )
         return self._load

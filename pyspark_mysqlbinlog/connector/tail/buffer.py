@@ -22,16 +22,17 @@ from threading import Condition
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.connector.tail.open_span import Events, OpenSpan
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Piece, Span, SpanIndex
+from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer", "Mark", "Piece", "Span"]
+__all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer"]
 
 # DDL statements in one batch; each may add a version of a table to its offset.
-_MOST_CHANGES = 20
+_MAX_DDL_STATEMENTS = 20
 
 
 # Spark warns of a "very large task" from 1,000 KiB on, and fails with 60 MB ones: larger events are
@@ -51,7 +52,7 @@ class LogBuffer:
     """
 
     def __init__(
-        self, start: Mark, *, capacity: int, granularity: int, most_spans: int = 50_000
+        self, start: BoundaryState, *, capacity: int, granularity: int, most_spans: int = 50_000
     ) -> None:
         self._capacity = capacity
         self._granularity = granularity
@@ -65,7 +66,7 @@ class LogBuffer:
         self._handed_out = start.position
         self._cut: Position | None = None
         # The last boundary before the cut, once the tail is past the cut.
-        self._before_cut: Mark | None = None
+        self._before_cut: BoundaryState | None = None
         # The span that is still growing, and the transaction that may be added to it.
         self._open = OpenSpan(start)
         self._transaction: list[Event | PackedEvents] | None = []
@@ -74,7 +75,7 @@ class LogBuffer:
         self._closed = False
         self._unlimited = False
         # The boundaries after DDL.
-        self._changes: deque[Mark] = deque()
+        self._changes: deque[BoundaryState] = deque()
 
     # --- the tail's side
 
@@ -88,7 +89,7 @@ class LogBuffer:
 
     def boundary(
         self,
-        mark: Mark,
+        mark: BoundaryState,
         log_bytes: int,
         *,
         wanted: bool,
@@ -115,7 +116,9 @@ class LogBuffer:
                 self._open.skip_to(mark)
             self._transaction, self._transaction_kept = [], 0
 
-    def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
+    def transactions(
+        self, run: Run, log_bytes: int, mark_at: Callable[[int], BoundaryState]
+    ) -> None:
         """Add a run of whole transactions, like `append` and `boundary` for each of them.
 
         Parameters
@@ -143,7 +146,7 @@ class LogBuffer:
             if kept[-1]:
                 self._changed.notify_all()
 
-    def moved(self, mark: Mark) -> None:
+    def advance(self, mark: BoundaryState) -> None:
         """Respell the last boundary: as the next file's beginning."""
         with self._changed:
             # A caller that knows the old spelling must still find it.
@@ -172,7 +175,7 @@ class LogBuffer:
             # Spans that Spark holds can't be joined: without limits the index then grows instead.
             self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
 
-    def fail(self, error: Exception) -> None:
+    def set_error(self, error: Exception) -> None:
         """Record the error with which the tail ended; no more boundaries follow."""
         with self._changed:
             self._error = error
@@ -208,7 +211,7 @@ class LogBuffer:
         return len(self._spans) >= self._most_spans
 
     @property
-    def tip(self) -> Mark:
+    def tip(self) -> BoundaryState:
         """The last boundary that the tail has read, after captured changes or not."""
         return self._tip
 
@@ -216,13 +219,13 @@ class LogBuffer:
     def error(self) -> Exception | None:
         return self._error
 
-    def furthest(
+    def last_boundary_within(
         self,
         start: Position,
         most_bytes: int | None,
         until: Position | None = None,
         most_rows: int | None = None,
-    ) -> Mark | None:
+    ) -> BoundaryState | None:
         """Return the last boundary after `start` that is worth a batch; None if there is none.
 
         At most `most_bytes` of binlog and `most_rows` rows after `start`, but at least one span;
@@ -231,9 +234,9 @@ class LogBuffer:
         """
         with self._changed:
             self._close_span()
-            best: Mark | None = None
+            best: BoundaryState | None = None
             changes = [mark for mark in self._changes if mark.position > start]
-            last = changes[_MOST_CHANGES - 1] if len(changes) > _MOST_CHANGES else None
+            last = changes[_MAX_DDL_STATEMENTS - 1] if len(changes) > _MAX_DDL_STATEMENTS else None
             if last is not None and until is not None and last.position > until:
                 last = None
             spans = self._spans
@@ -259,7 +262,7 @@ class LogBuffer:
         with self._changed:
             return any(start < mark.position <= end for mark in self._changes)
 
-    def advance_to_tip(self, until: Position | None = None) -> Mark | None:
+    def advance_to_tip(self, until: Position | None = None) -> BoundaryState | None:
         """Return the last boundary read; None if captured changes are before it.
 
         Also None if it is after `until`: the tail continues while Spark's calls read it.
@@ -269,7 +272,7 @@ class LogBuffer:
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
                 return None
-            tip: Mark | None = self._tip
+            tip: BoundaryState | None = self._tip
             if until is not None and self._tip.position > until:
                 tip = self._before_cut
             if tip is None or tip.position < self._handed_out:
@@ -307,7 +310,7 @@ class LogBuffer:
             return list(self._spans)
 
     @property
-    def released(self) -> Position:
+    def released_upto(self) -> Position:
         """The position up to which Spark has released everything."""
         return self._base
 
@@ -351,7 +354,7 @@ class LogBuffer:
         """Return the capacity for events of transactions that are not in the open span yet."""
         return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
 
-    def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
+    def _uncut(self, run: Run, at: int, last_end: int, mark: BoundaryState) -> int:
         """Return the index up to which a run's transactions, from `at` on, only extend the span.
 
         They do not cross the cut, and all fit; the last one may complete the span. `mark` is the
@@ -380,7 +383,12 @@ class LogBuffer:
         return behind
 
     def _extend(
-        self, run: Run, at: int, behind: int, log_bytes: int, mark_at: Callable[[int], Mark]
+        self,
+        run: Run,
+        at: int,
+        behind: int,
+        log_bytes: int,
+        mark_at: Callable[[int], BoundaryState],
     ) -> None:
         """Do `boundary` for transactions of a run that only extend the open span."""
         ends, kept = run.ends, run.kept_until
@@ -403,14 +411,14 @@ class LogBuffer:
         """
         return log_bytes >= self._granularity
 
-    def _is_change(self, mark: Mark) -> bool:
+    def _is_change(self, mark: BoundaryState) -> bool:
         known = self._tip.history
         return mark.history is not known and mark.history != known
 
-    def _crosses_cut(self, mark: Mark) -> bool:
+    def _crosses_cut(self, mark: BoundaryState) -> bool:
         return self._cut is not None and self._tip.position <= self._cut < mark.position
 
-    def _take_transaction(self, mark: Mark, rows: int, pieces: Sequence[Piece]) -> None:
+    def _take_transaction(self, mark: BoundaryState, rows: int, pieces: Sequence[Piece]) -> None:
         if self._open.kept_bytes + self._transaction_kept > MAX_INLINE_BYTES_PER_TASK:
             # Spans that fit into a task must not be mixed with others.
             self._close_span()

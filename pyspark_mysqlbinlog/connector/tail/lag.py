@@ -37,11 +37,11 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 __all__ = ["EndOfLog", "Lag", "LagThread"]
 
 # Seconds.
-_JUST_NOW = 2
-_ASK_AFTER = 5.0
-_LOOK_EVERY = 1.0
+_CURRENT_SECONDS = 2
+_ASK_AFTER_SECONDS = 5.0
+_POLL_SECONDS = 1.0
 STALE_AFTER_SECONDS = 60.0
-_MOST_TIMES = 4096
+_MAX_TIMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Lag:
         # The numbers of all files in the server's last answer, ascending.
         self._numbers: tuple[int, ...] = ()
         # Ends and times of captured transactions.
-        self._wanted: deque[tuple[Position, int]] = deque()
+        self._captured: deque[tuple[Position, int]] = deque()
         self._committed = start
 
     # --- the tail's side
@@ -95,7 +95,7 @@ class Lag:
             self._connected_at = time()
             self._skew = server_seconds - self._connected_at
 
-    def walked(self, scanned: Position, seconds: int, *, between: bool) -> None:
+    def on_scanned(self, scanned: Position, seconds: int, *, between: bool) -> None:
         """Record events up to `scanned`, the last logged at `seconds`; `between` transactions?"""
         with self._lock:
             self._scanned = scanned
@@ -104,13 +104,13 @@ class Lag:
             if seconds:
                 self._time = seconds
 
-    def wanted(self, end: Position, seconds: int) -> None:
+    def on_captured(self, end: Position, seconds: int) -> None:
         """Record a captured transaction that was committed at `seconds` and ends at `end`."""
         with self._lock:
-            self._wanted.append((end, seconds))
-            if len(self._wanted) > _MOST_TIMES:
+            self._captured.append((end, seconds))
+            if len(self._captured) > _MAX_TIMES:
                 # The first one counts; of two merged ones, the later one's time is kept.
-                self._wanted = deque(list(self._wanted)[::2])
+                self._captured = deque(list(self._captured)[::2])
 
     def file_ended(self, number: int, size: int) -> None:
         """Record a file that was read to the end of its ROTATE."""
@@ -132,10 +132,10 @@ class Lag:
             end = self._end
             if end is None or self._lacks_size(end.position):
                 return True
-            patience = _ASK_AFTER
+            patience = _ASK_AFTER_SECONDS
             if end.position <= self._scanned:
                 # The tail is at the end: the next heartbeat will confirm it.
-                patience = max(patience, self._heartbeat_interval + _JUST_NOW)
+                patience = max(patience, self._heartbeat_interval + _CURRENT_SECONDS)
             return now - max(end.observed_at, self._connected_at) > patience
 
     def lacks_size_before(self, end: Position) -> bool:
@@ -148,7 +148,9 @@ class Lag:
         """The position up to which the tail has read."""
         return self._scanned
 
-    def asked(self, end: Position, sizes: Mapping[Position, int], server_seconds: int) -> None:
+    def on_server_status(
+        self, end: Position, sizes: Mapping[Position, int], server_seconds: int
+    ) -> None:
         """Record the server's answer: the end of its binlog, and optionally its files' sizes.
 
         sizes : the beginning of each file, in order, and its bytes.
@@ -171,8 +173,8 @@ class Lag:
         with self._lock:
             now = time()
             self._committed = committed
-            while self._wanted and self._wanted[0][0] <= committed:
-                self._wanted.popleft()
+            while self._captured and self._captured[0][0] <= committed:
+                self._captured.popleft()
             for number in [number for number in self._sizes if number < committed.number]:
                 del self._sizes[number]
             self._look_at_the_time(now)
@@ -200,7 +202,7 @@ class Lag:
 
     def _look_at_the_time(self, now: float) -> None:
         """Treat an event that was logged just now as the end."""
-        if self._skew is None or abs(now + self._skew - self._time) > _JUST_NOW:
+        if self._skew is None or abs(now + self._skew - self._time) > _CURRENT_SECONDS:
             return
         if self._end is None or self._end.position <= self._scanned:
             self._note_end(EndOfLog(self._scanned, now))
@@ -208,7 +210,7 @@ class Lag:
     @property
     def _lacked(self) -> Position:
         """Return where the sink's first missing captured change, or unread binlog, begins."""
-        return self._committed if self._wanted else max(self._committed, self._passed)
+        return self._committed if self._captured else max(self._committed, self._passed)
 
     def _lacks_size(self, end: Position) -> bool:
         end = max(end, self._scanned)
@@ -240,8 +242,8 @@ class Lag:
         skew = self._skew
         if skew is None:
             return None
-        if self._wanted:
-            since = self._wanted[0][1] - skew
+        if self._captured:
+            since = self._captured[0][1] - skew
         else:
             # It is not read yet: it is after the last event, and after the moment when there was
             # nothing more.
@@ -276,9 +278,9 @@ class LagThread:
 
     def _run(self) -> None:
         while not self._pause.is_set() and not self._is_over():
-            wait = _LOOK_EVERY
+            wait = _POLL_SECONDS
             if self._lag.is_due():
-                wait = _ASK_AFTER
+                wait = _ASK_AFTER_SECONDS
                 # The tail's own connection reports the error; until the next answer, the last known
                 # values age.
                 with suppress(MySQLBinlogError):
@@ -292,7 +294,7 @@ class LagThread:
             # Queried after the end: a file that is complete by then is in the list.
             end = order.position(here.file, here.pos)
             sizes = order.sizes() if self._lag.lacks_size_before(end) else {}
-            self._lag.asked(end, sizes, server_time(client))
+            self._lag.on_server_status(end, sizes, server_time(client))
 
 
 def _told(end: EndOfLog, scanned: Position) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Piece, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import Event
 
@@ -26,12 +26,12 @@ class OpenSpan:
     kept_bytes : of the events that it keeps.
     """
 
-    def __init__(self, start: Mark) -> None:
+    def __init__(self, start: BoundaryState) -> None:
         self._begin(start)
 
-    def _begin(self, start: Mark) -> None:
+    def _begin(self, start: BoundaryState) -> None:
         self.start = start
-        self.end: Mark | None = None
+        self.end: BoundaryState | None = None
         self.log_bytes = 0
         self.kept_bytes = 0
         self._events: list[Event | PackedEvents] | None = []
@@ -42,12 +42,12 @@ class OpenSpan:
     def is_kept(self) -> bool:
         return self._events is not None
 
-    def skip_to(self, mark: Mark) -> None:
+    def skip_to(self, mark: BoundaryState) -> None:
         """Begin at a later boundary, if there are no captured changes before it."""
         assert self.end is None
         self._begin(mark)
 
-    def respell(self, old: Mark, new: Mark) -> None:
+    def respell(self, old: BoundaryState, new: BoundaryState) -> None:
         """Replace a boundary by its new spelling: the next file's beginning."""
         if self.start.position == old.position:
             self.start = new
@@ -56,7 +56,7 @@ class OpenSpan:
 
     def add(
         self,
-        mark: Mark,
+        mark: BoundaryState,
         events: Events | None,
         kept_bytes: int,
         rows: int = 0,

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog, Log, ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, Log, ScannedLog
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
@@ -65,21 +66,21 @@ class PreparedXaSearch:
     ----------
     begins : returns the beginnings of the binlog files, oldest first.
     before : the boundary where reading began.
-    wants : whether changes of (database, table) are captured.
+    captures : whether changes of (database, table) are captured.
     stopped : whether to abort the search.
     """
 
     log: ScannedLog
     begins: Callable[[], Sequence[Position]]
     before: Position
-    wants: Callable[[str, str], bool]
+    captures: Callable[[str, str], bool]
     stopped: Callable[[], bool] = lambda: False
 
     @classmethod
     def of_files(
-        cls, log: FileLog, before: Position, wants: Callable[[str, str], bool]
+        cls, log: FileLog, before: Position, captures: Callable[[str, str], bool]
     ) -> PreparedXaSearch:
-        return cls(log, log.begins, before, wants)
+        return cls(log, log.begins, before, captures)
 
     @classmethod
     def of_server(
@@ -87,7 +88,7 @@ class PreparedXaSearch:
         settings: ServerSettings,
         server_uuid: str,
         before: Position,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         stopped: Callable[[], bool] = lambda: False,
     ) -> PreparedXaSearch:
         def ask() -> dict[str, int]:
@@ -98,7 +99,7 @@ class PreparedXaSearch:
             return [*FileOrder(ask, before.file).sizes()]
 
         return cls(
-            ReconnectingLog(settings, server_uuid=server_uuid), begins, before, wants, stopped
+            ReconnectingLog(settings, server_uuid=server_uuid), begins, before, captures, stopped
         )
 
     def check_not_captured(self, xid: str) -> None:
@@ -161,7 +162,7 @@ class PreparedXaSearch:
                 break
             if event.type == _TABLE_MAP:
                 table_id, *name = parse_table_name(event.body)
-                is_wanted = name[0] not in SYSTEM_DATABASES and self.wants(*name)
+                is_wanted = name[0] not in SYSTEM_DATABASES and self.captures(*name)
                 wanted[table_id] = ".".join(name) if is_wanted else ""
             elif event.type in OPERATIONS:
                 table_id = table_id_of(event.body)
@@ -204,13 +205,13 @@ class PreparedXaSearch:
 def search_before_range(
     log: Log,
     before: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Callable[[str], None] | None:
     """Return the search for a range of a server's binlog; for files, the planner did it."""
     if not isinstance(log, ReconnectingLog):
         return None
-    search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, wants, stopped)
+    search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, captures, stopped)
     return search.check_not_captured
 
 

@@ -8,69 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.protocol.blocks import EventBlock
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 
-__all__ = ["Mark", "Piece", "Span", "SpanIndex"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A boundary and the state that is valid there."""
-
-    position: Position
-    history: SchemaHistory
-    pending_xa: tuple[str, ...] = ()
-    fingerprint: Fingerprint | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A position inside a transaction where a task may begin to read.
-
-    Attributes
-    ----------
-    log_bytes : from the boundary before its transaction to this position.
-    prelude : the context of the events after it: the transaction's first events and the table
-        maps of the current statement.
-    pending_xa : prepared XA transactions at this position that contain no captured rows.
-    fingerprint : of this position.
-    """
-
-    start: Position
-    log_bytes: int
-    prelude: tuple[EventBlock, ...]
-    pending_xa: tuple[str, ...] = ()
-    fingerprint: Fingerprint | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A part of the binlog with captured changes.
-
-    Attributes
-    ----------
-    start : the boundary at which the previous span ended, or a later one without captured changes
-        in between.
-    end : the boundary after its last transaction.
-    log_bytes : length in the binlog, including events that are not captured.
-    blocks : the captured events; None if they did not fit.
-    kept_bytes : length of `blocks`.
-    rows : captured rows, if they are counted.
-    pieces : where it may be split inside a long transaction.
-    """
-
-    start: Mark
-    end: Mark
-    log_bytes: int
-    blocks: tuple[EventBlock, ...] | None
-    kept_bytes: int
-    rows: int = 0
-    pieces: tuple[Piece, ...] = ()
+__all__ = ["SpanIndex"]
 
 
 class SpanIndex:
@@ -166,5 +110,5 @@ def _joined(first: Span, second: Span) -> Span:
     )
 
 
-_NOWHERE = Mark(Position(0, 0, ""), SchemaHistory())
+_NOWHERE = BoundaryState(Position(0, 0, ""), SchemaHistory())
 _GONE = Span(_NOWHERE, _NOWHERE, 0, None, 0)

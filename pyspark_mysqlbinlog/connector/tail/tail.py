@@ -31,7 +31,8 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
     server_time,
 )
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
@@ -52,7 +53,7 @@ from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
 __all__ = ["Tail"]
 
-_HELD_FOR_A_WHILE = 5.0  # seconds
+_MAX_HELD_SECONDS = 5.0  # seconds
 OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
 
@@ -79,8 +80,8 @@ class Tail:
         settings: ServerSettings,
         *,
         server_uuid: str,
-        start: Mark,
-        wants: Callable[[str, str], bool],
+        start: BoundaryState,
+        captures: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
         watch: SchemaGuard | None = None,
@@ -95,7 +96,7 @@ class Tail:
         self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
         self._server_uuid = server_uuid
-        self._wants = wants
+        self._captures = captures
         self._start = start
         self._walk: TransactionScanner | None = None
         self._retry_timeout = retry_timeout
@@ -147,11 +148,11 @@ class Tail:
         return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
 
     def _note_rename(self, behind: Position, table: Table) -> None:
-        if self._wants(*table):
+        if self._captures(*table):
             self._renamed[behind, table] = None
 
     @property
-    def _mark(self) -> Mark:
+    def _mark(self) -> BoundaryState:
         """The last boundary: a new connection resumes there."""
         return self._start if self._walk is None else self._walk.mark
 
@@ -174,15 +175,17 @@ class Tail:
         except LogSequenceError as end:
             if self._walk is not None:
                 self._walk.end_sequence()
-            self.buffer.fail(end)
+            self.buffer.set_error(end)
         except MySQLBinlogError as error:
             mark = self._mark
-            self.buffer.fail(
+            self.buffer.set_error(
                 explain_dump_error(self._settings, mark.position, mark.fingerprint, error)
             )
         except BaseException as error:
             # Whatever it is, the query must fail with it instead of waiting for an ended thread.
-            self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
+            self.buffer.set_error(
+                MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}")
+            )
             raise
 
     def _run_until_lost(self) -> None:
@@ -209,7 +212,7 @@ class Tail:
     def _held_for_a_while(self) -> bool:
         """Whether there was a connection for some time, and not only an attempt."""
         since = self._connected_at
-        return since is not None and monotonic() - since > _HELD_FOR_A_WHILE
+        return since is not None and monotonic() - since > _MAX_HELD_SECONDS
 
     def _follow_log(self) -> None:
         self.buffer.forget_transaction()
@@ -223,11 +226,11 @@ class Tail:
                 self._settings,
                 self._server_uuid,
                 mark.position,
-                self._wants,
+                self._captures,
                 lambda: self.buffer.closed,
             )
             filtering = EventFilter(
-                self._wants,
+                self._captures,
                 mark.pending_xa,
                 client.server_version,
                 operations=self._operations,
@@ -236,7 +239,7 @@ class Tail:
             schemas = _Schemas(
                 client,
                 mark.history,
-                self._wants,
+                self._captures,
                 self._watch,
                 self.buffer,
                 on_rename=self._note_rename,
@@ -319,7 +322,7 @@ class _Schemas:
         self,
         client: ReplicaClient,
         history: SchemaHistory,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
@@ -327,7 +330,7 @@ class _Schemas:
         on_statement: OnStatement | None,
     ) -> None:
         self._on_statement = on_statement
-        self._wants = wants
+        self._captures = captures
         case_sensitive = ServerFacts.ask(client).case_sensitive
         self._fold = folding(case_sensitive)
         self._is_mariadb = client.is_mariadb
@@ -335,7 +338,7 @@ class _Schemas:
         self._buffer = buffer
         self._tracker = SchemaTracker(
             history,
-            wants,
+            captures,
             case_sensitive=case_sensitive,
             complete=Grants.ask(client, case_sensitive=case_sensitive).sees_all_of,
             explicit_timestamps=explicit_timestamps(client),
@@ -352,12 +355,12 @@ class _Schemas:
             self._learn_what_is_loaded(logged, end)
         if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
             self._on_statement(event, logged, end, self._tracker.history)
-        self._tracker.forget_before(self._buffer.released)
+        self._tracker.forget_before(self._buffer.released_upto)
 
     def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
         """Query unknown columns of tables after a statement: they may be snapshotted again."""
         named = (map(self._fold, table) for table in logged.statement.tables or ())
-        tables = [(database, table) for database, table in named if self._wants(database, table)]
+        tables = [(database, table) for database, table in named if self._captures(database, table)]
         if self._watch is None:
             return
         if unknown := unknown_among(self.history, tables, end):

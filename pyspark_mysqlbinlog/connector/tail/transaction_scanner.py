@@ -14,7 +14,8 @@ from typing import Protocol
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark, Piece
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece
 from pyspark_mysqlbinlog.connector.tail.lag import Lag
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
@@ -32,8 +33,8 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 # Binlog bytes between two split points of a long transaction, and how many of them to keep.
 _PIECE_BYTES = 4 << 20
-_MOST_PIECES = 512
-_LARGEST_PRELUDE = 64 << 10
+_MAX_PIECES = 512
+_MAX_PRELUDE_BYTES = 64 << 10
 
 
 class FollowedSchemas(Protocol):
@@ -72,7 +73,7 @@ class TransactionScanner:
 
     def __init__(
         self,
-        start: Mark,
+        start: BoundaryState,
         filtering: EventFilter,
         buffer: LogBuffer,
         *,
@@ -94,7 +95,7 @@ class TransactionScanner:
         self._lag = lag
         self._head = head
         # A boundary at which no dump can start, until the next file respells it.
-        self._late: Mark | None = None
+        self._late: BoundaryState | None = None
         self._begin_transaction()
 
     @property
@@ -114,9 +115,9 @@ class TransactionScanner:
             number, history = end.number, self.history
             pending_xa = self._filtering.pending_xa
 
-            def mark_at(pos: int) -> Mark:
+            def mark_at(pos: int) -> BoundaryState:
                 known = behind(self._head, run, pos)
-                return Mark(Position(number, pos, run.file), history, pending_xa, known)
+                return BoundaryState(Position(number, pos, run.file), history, pending_xa, known)
 
             self.mark = mark_at(run.end)
             self._buffer.transactions(run, self._log_bytes, mark_at)
@@ -133,7 +134,7 @@ class TransactionScanner:
                 self._maybe_piece(end, run)
         self.scanned = end
         if self._lag is not None:
-            self._lag.walked(end, run.time, between=bool(run.ends))
+            self._lag.on_scanned(end, run.time, between=bool(run.ends))
 
     def take(self, event: Event) -> None:
         """Take the next event, before the filter has seen it."""
@@ -154,9 +155,9 @@ class TransactionScanner:
             self._maybe_piece(end, event)
         if filtering.ended:
             if self._lag is not None and self._kept_any:
-                self._lag.wanted(end, event.timestamp)
+                self._lag.on_captured(end, event.timestamp)
             known = behind(self._head, event)
-            self._boundary(Mark(end, self.history, filtering.pending_xa, known))
+            self._boundary(BoundaryState(end, self.history, filtering.pending_xa, known))
         elif event.type == _ROTATE:
             if self._lag is not None:
                 self._lag.file_ended(end.number, end.pos)
@@ -170,7 +171,7 @@ class TransactionScanner:
             self._next_file(end._replace(pos=FIRST_EVENT))
         self.scanned = end
         if self._lag is not None:
-            self._lag.walked(end, event.timestamp, between=filtering.between_transactions)
+            self._lag.on_scanned(end, event.timestamp, between=filtering.between_transactions)
 
     def _tell_wanted(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
@@ -181,9 +182,9 @@ class TransactionScanner:
         last = bisect_left(kept, kept[-1]) - 1
         for transaction in {first: None, last: None}:
             end = self._position(run.file, run.ends[transaction])
-            self._lag.wanted(end, run.time_of(transaction))
+            self._lag.on_captured(end, run.time_of(transaction))
 
-    def _boundary(self, mark: Mark) -> None:
+    def _boundary(self, mark: BoundaryState) -> None:
         # Only the last transaction of a file can exceed the maximum start of a dump. A boundary
         # after it is respelled as the next file's beginning, once there is one.
         if mark.position.pos > self._last_start:
@@ -197,7 +198,7 @@ class TransactionScanner:
             # No dump need start there: the next events begin with the next sequence.
             self._take_boundary(self._late)
 
-    def _take_boundary(self, mark: Mark) -> None:
+    def _take_boundary(self, mark: BoundaryState) -> None:
         self.mark, self._late = mark, None
         self._buffer.boundary(
             mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
@@ -218,12 +219,12 @@ class TransactionScanner:
         if self._log_bytes - last < self._piece_bytes or end.pos > self._last_start:
             return
         events = self._filtering.prelude()
-        if sum(HEADER_LENGTH + len(event.body) for event in events) > _LARGEST_PRELUDE:
+        if sum(HEADER_LENGTH + len(event.body) for event in events) > _MAX_PRELUDE_BYTES:
             return  # a statement with a huge text of its own: not even packed, at each rows event
         prelude = tuple(pack_events(events))
         pending_xa, known = self._filtering.pending_xa, behind(self._head, found)
         self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known))
-        if len(self._pieces) > _MOST_PIECES:
+        if len(self._pieces) > _MAX_PIECES:
             del self._pieces[::2]
             self._piece_bytes *= 2
 
@@ -234,4 +235,4 @@ class TransactionScanner:
             self._boundary(replace(self._late, position=begin, fingerprint=known))
         elif begin != self.mark.position:
             self.mark = replace(self.mark, position=begin, fingerprint=known)
-            self._buffer.moved(self.mark)
+            self._buffer.advance(self.mark)

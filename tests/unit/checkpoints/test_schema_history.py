@@ -74,11 +74,11 @@ def test_how_far_a_version_holds_in_its_file() -> None:
         at(50, 3): (50, None),
         at(4, 4): (0, None),
     }
-    assert {each: history.span(each, "shop", "orders") for each in spans} == spans
-    assert history.span(at(100), "shop", "other") == (0, None)
+    assert {each: history.valid_range(each, "shop", "orders") for each in spans} == spans
+    assert history.valid_range(at(100), "shop", "other") == (0, None)
     # It says what `at` says, position by position.
     for each in (at(pos, number) for number in (1, 2, 3) for pos in range(4, 230)):
-        first, end = history.span(each, "shop", "orders")
+        first, end = history.valid_range(each, "shop", "orders")
         assert first <= each.pos
         assert end is None or each.pos < end
         last = each._replace(pos=10**12 if end is None else end - 1)
@@ -89,9 +89,9 @@ def test_how_far_a_version_holds_in_its_file() -> None:
 
 def test_why_a_schema_is_not_known() -> None:
     history = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "altered")
-    assert "CREATE TABLE" in history.reason(at(99), "shop", "orders")
-    assert history.reason(at(100), "shop", "orders") == ""
-    assert history.reason(at(200), "shop", "orders") == "altered"
+    assert "CREATE TABLE" in history.unknown_reason(at(99), "shop", "orders")
+    assert history.unknown_reason(at(100), "shop", "orders") == ""
+    assert history.unknown_reason(at(200), "shop", "orders") == "altered"
     assert history.at(at(200), "shop", "orders") is None
     assert history.with_table(at(300), B).at(at(300), "shop", "orders") == B
 
@@ -299,9 +299,9 @@ def test_no_changed_character_gives_another_history() -> None:
 def test_what_is_written_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ends have the same limit, and reading stops there."""
     size = len(bz2.decompress(base64.b85decode(PACKED)))
-    monkeypatch.setattr(schema_packing, "_MAX_PLAIN", size)
+    monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size)
     assert SchemaHistory.unpack(KNOWN.with_table(at(200), B).pack()).pack() == PACKED
-    monkeypatch.setattr(schema_packing, "_MAX_PLAIN", size - 1)
+    monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size - 1)
     with pytest.raises(OffsetError, match=r"1 followed tables take .* fewer tables"):
         KNOWN.with_table(at(200), B).pack()
     with pytest.raises(OffsetError, match="can't be read"):
@@ -458,7 +458,7 @@ def test_two_histories_together() -> None:
     other = other.with_table(at(50), table("items", "id")).with_charset(at(1), "shop", "utf8")
     merged = KNOWN.with_table(at(20), A).merged(other)
     assert [merged.at(at(pos), "shop", "orders") for pos in (19, 20, 100, 299)] == [None, A, B, B]
-    assert merged.reason(at(300), "shop", "orders") == "x"
+    assert merged.unknown_reason(at(300), "shop", "orders") == "x"
     assert merged.versions("shop", "items") == other.versions("shop", "items")
     assert list(merged.databases()) == []
     assert SchemaHistory().merged(KNOWN) == KNOWN

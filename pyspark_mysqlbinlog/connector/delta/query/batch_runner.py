@@ -28,12 +28,12 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.query.captured import Wanted
+from pyspark_mysqlbinlog.connector.delta.query.captured import CapturedTables
 from pyspark_mysqlbinlog.connector.delta.query.cascade_warnings import CascadeWatch
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
 from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
-from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
+from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     BatchTracker,
     MirrorProgress,
@@ -45,23 +45,27 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.paths import Targets, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
-from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog, begins_load
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import (
+    ChangeLog,
+    starts_or_restarts_snapshot,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import log_row_identity
 from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions, table_versions
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -92,8 +96,8 @@ class MirrorPaths:
     given : both as given, by the argument's name.
     """
 
-    tables: Targets | None
-    change_logs: Targets | None
+    tables: PathTemplate | None
+    change_logs: PathTemplate | None
     given: Mapping[str, str | None]
 
     @classmethod
@@ -102,8 +106,8 @@ class MirrorPaths:
         if target is None and change_log is None:
             raise OptionError("target: expected target, change_log or both, found neither")
         return cls(
-            None if target is None else Targets.parse(target),
-            None if change_log is None else Targets.parse(change_log, "change_log"),
+            None if target is None else PathTemplate.parse(target),
+            None if change_log is None else PathTemplate.parse(change_log, "change_log"),
             {"target": target, "change_log": change_log},
         )
 
@@ -145,7 +149,7 @@ class BatchRunner:
         self._keeps_deleted = soft_delete
         self._maintenance = maintenance
         self._reload = "" if parsed.reload is None else parsed.reload[0]
-        self._wanted: Wanted | None = None
+        self._captured: CapturedTables | None = None
         self._offsets = BatchOffsets(checkpoint)
         self._applied = AppliedStates(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
@@ -186,17 +190,17 @@ class BatchRunner:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
         if number == 0:
-            self._what_is_wanted().check_partitioned_tables(
+            self._captured_tables().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
             )
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint is empty.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
-        with closing(self._steps(batch, before, end)) as steps:
-            for step in steps:
-                self._take_step(step, number, end, record, batch.sparkSession)
-                del step  # may be large
+        with closing(self._sub_batches(batch, before, end)) as sub_batches:
+            for sub_batch in sub_batches:
+                self._apply_sub_batch(sub_batch, number, end, record, batch.sparkSession)
+                del sub_batch  # may be large
                 record.end_step(self.stopped)
         self._applied.write(batch.sparkSession)
         record.end(self.stopped)
@@ -210,16 +214,16 @@ class BatchRunner:
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
-    def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
+    def _sub_batches(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[SubBatch]:
         """Yield the batch between two offsets as one or several sub-batches."""
-        if self.reading.takes(before, end):
-            yield from self.reading.steps(before, end, self._prepare(end))
+        if self.reading.can_read(before, end):
+            yield from self.reading.sub_batches(before, end, self._precompute(end))
             return
-        yield Step.of(
+        yield SubBatch.from_changes(
             before, end, collected(batch, with_source=self._paths.change_logs is not None)
         )
 
-    def _prepare(self, end: Offset) -> Prepare:
+    def _precompute(self, end: Offset) -> Precompute:
         """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
         tables = (
             {} if self._paths.tables is None else self._tables_of(unpacked_schemas(end.schemas))
@@ -235,8 +239,13 @@ class BatchRunner:
         table = self._tables.get(name)
         return (table is not None and table.stopped is not None) or ".".join(name) in self._unopened
 
-    def _take_step(
-        self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
+    def _apply_sub_batch(
+        self,
+        sub_batch: SubBatch,
+        number: int,
+        end: Offset,
+        record: BatchTracker,
+        spark: SparkSession,
     ) -> None:
         """Apply one sub-batch.
 
@@ -244,43 +253,46 @@ class BatchRunner:
         """
         query = f"mysqlbinlog:query:{self._query_id(spark)}"
         self._applied.read(spark, query)
-        first, last = step.first, step.last
+        first, last = sub_batch.first, sub_batch.last
         history = unpacked_schemas(end.schemas)
-        if not step.is_whole:
+        if not sub_batch.covers_all_log:
             history = history.until(last.position).from_position(first.position)
         tables = self._tables_of(history)
         this = Batch(
             query,
             number,
             first.position,
-            Mark(
+            CommitMarker(
                 LogIdentity.of(last),
                 pack_position(last.position),
                 last.fingerprint,
-                (query, number if step.is_last else number - 1),
+                (query, number if sub_batch.is_last else number - 1),
             ),
             last.load,
             reloads=self._parsed.reload_after_ddl,
-            images=step.images,
-            prepared=step.prepared,
-            is_first_step=step.is_first,
-            has_more=not step.is_last,
-            load_before=first.load,
+            images=sub_batch.images,
+            precomputed=sub_batch.precomputed,
+            is_first_sub_batch=sub_batch.is_first,
+            has_next_sub_batch=not sub_batch.is_last,
+            snapshot_before=first.load,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
             limited=self.reading.limited,
             rows_where=partial(self.reading.rows_where, last),
         )
-        unknown = step.parts.keys() - tables.keys()
+        unknown = sub_batch.changes_by_table.keys() - tables.keys()
         if unknown:
             raise OffsetError(f"the batch's offset has no columns for {sorted(unknown)}")
-        self._take(
-            {name: (step.parts.get(name, step.nothing), tables[name]) for name in sorted(tables)},
+        self._apply_tables(
+            {
+                name: (sub_batch.changes_by_table.get(name, sub_batch.empty_changes), tables[name])
+                for name in sorted(tables)
+            },
             this,
             record,
             spark,
         )
 
-    def _take(
+    def _apply_tables(
         self,
         parts: Mapping[Table, tuple[pa.Table, TableVersions]],
         batch: Batch,
@@ -288,7 +300,7 @@ class BatchRunner:
         spark: SparkSession,
     ) -> None:
         """Apply the tables' parts in parallel; an error is raised when all others are done."""
-        ways = [self._bring_in] if self._paths.tables is not None else []
+        ways = [self._apply_to_mirror] if self._paths.tables is not None else []
         ways += [self._append] if self._paths.change_logs is not None else []
 
         def take(name: Table) -> tuple[list[tuple[int, float]], list[Exception]]:
@@ -302,7 +314,7 @@ class BatchRunner:
             return done, errors
 
         failed = []
-        for name, (done, errors) in zip(parts, side_by_side(take, [*parts], spark), strict=True):
+        for name, (done, errors) in zip(parts, map_in_threads(take, [*parts], spark), strict=True):
             failed += errors
             if done:
                 changes, held = parts[name][0], partial(self._count_of, name)
@@ -316,7 +328,7 @@ class BatchRunner:
             assert isinstance(error, UnstoredStop)
             self._stop_in_checkpoint(error, batch)
 
-    def _bring_in(
+    def _apply_to_mirror(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
     ) -> int:
         """Apply one table's part of a batch; stop a table that cannot be kept equal.
@@ -357,7 +369,9 @@ class BatchRunner:
         kept : the opened tables, by name.
         """
         told = _name_of_log(name) if is_log else ".".join(name)
-        if told in self._unopened and not (batch.begins_reload or begins_load(batch, name)):
+        if told in self._unopened and not (
+            batch.begins_reload or starts_or_restarts_snapshot(batch, name)
+        ):
             return 0
         try:
             count = run_for_table(name, lambda: work(opened()), lambda: kept.pop(name, None))
@@ -404,7 +418,7 @@ class BatchRunner:
         """Yield new objects for the Delta tables that are not stopped."""
         for name, table in self._tables.items():
             if self._paths.tables is not None and table.stopped is None:
-                yield self._engine.target(self._paths.tables.of(name))
+                yield self._engine.target(self._paths.tables.render(name))
         for log in self._change_logs.values():
             if log.stopped is None:
                 yield self._change_log_engine.target(log.uri)
@@ -414,7 +428,7 @@ class BatchRunner:
         if table is None:
             target = self._target(name, versions)
             state = self._applied.of(name)
-            table = self._tables[name] = MirroredTable(name, target, self._look_at, state)
+            table = self._tables[name] = MirroredTable(name, target, self._fingerprint_at, state)
             log_row_identity(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s: replication is still stopped: %s", *name, table.stopped)
@@ -430,9 +444,9 @@ class BatchRunner:
         log = self._change_logs.get(name)
         if log is None:
             assert self._paths.change_logs is not None
-            target = self._change_log_engine.target(self._paths.change_logs.of(name))
+            target = self._change_log_engine.target(self._paths.change_logs.render(name))
             state = self._applied.of(name, is_log=True)
-            log = self._change_logs[name] = ChangeLog(name, target, self._look_at, state)
+            log = self._change_logs[name] = ChangeLog(name, target, self._fingerprint_at, state)
             if log.stopped is not None:
                 _LOG.error(
                     "the change log of %s.%s: replication is still stopped: %s", *name, log.stopped
@@ -446,22 +460,22 @@ class BatchRunner:
     def _uris(self) -> Iterator[str]:
         """Yield the URIs of the Delta tables."""
         if self._paths.tables is not None:
-            yield from map(self._paths.tables.of, self._tables)
+            yield from map(self._paths.tables.render, self._tables)
         yield from (log.uri for log in self._change_logs.values())
 
     def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
         assert self._paths.tables is not None
         schemas = [what for _, what in versions.versions if isinstance(what, TableSchema)]
-        wanted = self._what_is_wanted()
+        wanted = self._captured_tables()
         partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
-        target = self._engine.target(self._paths.tables.of(name), partition_by)
+        target = self._engine.target(self._paths.tables.render(name), partition_by)
         if target.columns() is None:
             wanted.check_partition_columns(name, schemas)
         return target
 
-    def _look_at(self, position: Position) -> Fingerprint | None:
+    def _fingerprint_at(self, position: Position) -> Fingerprint | None:
         settings = parse_options(self._options).server_settings()
-        return ServerLog(settings).look_at(position)
+        return ServerLog(settings).fingerprint_at(position)
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:
@@ -472,21 +486,21 @@ class BatchRunner:
     def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
         """Return the captured tables of a history; most batches have those of the one before."""
         if self._known is None or self._known[0] != history:
-            options = self._what_is_wanted()
-            wanted = [name for name in history.tables() if options.wants(name)]
+            options = self._captured_tables()
+            wanted = [name for name in history.tables() if options.captures(name)]
             check_paths_disjoint(
                 wanted, filter(None, (self._paths.tables, self._paths.change_logs))
             )
             self._known = history, table_versions(history, wanted, options.without_excluded)
         return self._known[1]
 
-    def _what_is_wanted(self) -> Wanted:
-        if self._wanted is None:
+    def _captured_tables(self) -> CapturedTables:
+        if self._captured is None:
             case_sensitive = self.reading.server_facts().case_sensitive
-            self._wanted = Wanted.of(
+            self._captured = CapturedTables.of(
                 self._parsed, self._partition_by, case_sensitive=case_sensitive
             )
-        return self._wanted
+        return self._captured
 
 
 def _name_of_log(name: Table) -> str:

@@ -17,11 +17,11 @@ from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, fold, folding
 from pyspark_mysqlbinlog.tables import TableSchema, row_keys
 
-__all__ = ["Wanted"]
+__all__ = ["CapturedTables"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CapturedTables:
     """The captured tables and columns; made by `of`."""
 
     _tables: TableFilter
@@ -48,9 +48,9 @@ class Wanted:
             options.table_filter(case_sensitive), options.column_filter(case_sensitive), by_name
         )
 
-    def wants(self, table: Table) -> bool:
+    def captures(self, table: Table) -> bool:
         """Return whether a table is captured."""
-        return self._tables.wants(*table)
+        return self._tables.captures(*table)
 
     def without_excluded(self, version: Version) -> Version:
         """Return a version of a table without the excluded columns."""

@@ -17,7 +17,7 @@ __all__ = ["CascadeWatch"]
 
 _LOG = logging.getLogger(__name__)
 # Seconds.
-_LOOK_EVERY = 600.0
+_CHECK_INTERVAL_SECONDS = 600.0
 
 
 class CascadeWatch:
@@ -35,7 +35,7 @@ class CascadeWatch:
         """Query the server for these tables; again if their state has changed or is old."""
         # Adding only a foreign key leaves the columns unchanged.
         before, at = self._looked_at
-        if state == before and monotonic() - at < _LOOK_EVERY:
+        if state == before and monotonic() - at < _CHECK_INTERVAL_SECONDS:
             return
         self._looked_at = state, monotonic()
         settings = parse_options(self._options).server_settings()

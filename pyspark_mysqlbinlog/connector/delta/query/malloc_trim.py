@@ -15,9 +15,9 @@ from time import monotonic
 __all__ = ["trim_after_batch"]
 
 # Bytes as Arrow. A smaller batch leaves little free memory.
-_LARGE = 8 << 20
+_MIN_BATCH_BYTES = 8 << 20
 # Seconds. Returned memory has to be allocated again, so it is not returned more often.
-_INTERVAL = 10.0
+_MIN_INTERVAL_SECONDS = 10.0
 
 # Time of the last trim by any mirror of this process.
 _done = monotonic()
@@ -27,7 +27,7 @@ def trim_after_batch(size: int) -> None:
     """Return free memory after a batch of `size` bytes, if that is large and it is time."""
     global _done  # noqa: PLW0603 (memory is the process's)
     now = monotonic()
-    if size < _LARGE or now - _done < _INTERVAL:
+    if size < _MIN_BATCH_BYTES or now - _done < _MIN_INTERVAL_SECONDS:
         return
     _done = now
     trim = _malloc_trim()

@@ -11,17 +11,17 @@ from pyspark import inheritable_thread_target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["side_by_side"]
+__all__ = ["map_in_threads"]
 
 # Writing one table leaves a core idle at times, so there may be more threads than cores. Tables in
 # progress take memory, so their number is limited.
-_MOST = 4
+MAX_PARALLEL_TABLES = 4
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession) -> Iterator[R]:
+def map_in_threads(work: Callable[[T], R], items: Sequence[T], spark: SparkSession) -> Iterator[R]:
     """Yield `work`'s result for each item, in the items' order; it runs in threads.
 
     spark : jobs started there belong to the query that runs this thread, and end with it.
@@ -29,7 +29,7 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession
     if len(items) < 2:
         yield from map(work, items)
         return
-    count = min(_MOST, len(items))
+    count = min(MAX_PARALLEL_TABLES, len(items))
     # PySpark copies this thread's properties once per call. Threads that share a copy overwrite
     # each other's execution id: jobs are then recorded under executions that have ended, and
     # Spark's scheduler never releases their plans.

@@ -59,8 +59,8 @@ _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
 # A transient error should not last until the second attempt.
 RETRY_SECONDS = 1.0
-_MOST_SHOWN = 300
-_MOST_NAME_BYTES = 255
+_MAX_SHOWN_CHARACTERS = 300
+_MAX_NAME_BYTES = 255
 
 
 def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], object]) -> T:
@@ -159,12 +159,12 @@ def _in_one_line(text: str) -> str:
     """Return an error's text in one line, shortened in the middle."""
     # Spark's own message comes first, and the cause last.
     text = " ".join(without_traces(text).rpartition("Caused by: ")[2].split())
-    if len(text) > _MOST_SHOWN:
-        text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
+    if len(text) > _MAX_SHOWN_CHARACTERS:
+        text = f"{text[: _MAX_SHOWN_CHARACTERS // 2]} … {text[-_MAX_SHOWN_CHARACTERS // 2 :]}"
     return text
 
 
 def _has_long_name(text: str) -> bool:
     """Return whether a path has a part longer than a file name; Spark does not report this."""
     parts = (part for path in PATHS.findall(text) for part in path.split("/"))
-    return any(len(part.encode()) > _MOST_NAME_BYTES for part in parts)
+    return any(len(part.encode()) > _MAX_NAME_BYTES for part in parts)

@@ -13,14 +13,14 @@ from itertools import islice
 
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import may_concern_table
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["UnstoredStop", "can_write_any"]
 
 # If the store is unreachable, each may take a timeout.
-_MAX_TRIES = 3
+_MAX_TRIED_TARGETS = 3
 
 
 class UnstoredStop(Exception):  # noqa: N818 (a stop that is not decided yet)
@@ -45,7 +45,7 @@ class UnstoredStop(Exception):  # noqa: N818 (a stop that is not decided yet)
 
 def can_write_any(targets: Iterable[DeltaTarget]) -> bool:
     """Return whether one of the first of these Delta tables, none of them stopped, is writable."""
-    return any(map(_can_write, islice(targets, _MAX_TRIES)))
+    return any(map(_can_write, islice(targets, _MAX_TRIED_TARGETS)))
 
 
 def _can_write(target: DeltaTarget) -> bool:

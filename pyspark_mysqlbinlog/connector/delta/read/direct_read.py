@@ -3,14 +3,8 @@
 A batch is collected in this process in any case, and Spark's way there takes several times as long:
 its planning, its tasks' processes, IPC rows through the JVM. The stream reader writes a handoff
 file if it has all of a batch in memory (see `BatchHandoff`); for other batches the binlog is read
-again. A long batch is read in sub-batches: while one is applied, the next is read. Spark reads:
-
-* Short ranges of the binlog, if no handoff is possible: Spark's tasks carry them, and no other
-  connection is needed. But a single one (the first of a query, the end of a backlog, one after a
-  quiet minute) is read here, since Spark may take a second to start Python for its tasks.
-* Ranges up to a sub-batch in which most of the binlog is of tables that are not captured.
-* Tables whose rows are read at once, which may be large: Spark can cancel a task, but a thread
-  cannot be cancelled.
+again. A long batch is read in sub-batches: while one is applied, the next is read. Which
+batches Spark reads is decided by `policy`.
 
 The sub-batches of a snapshot deliver its rows part by part, the first one with all of the batch's
 binlog. Each of them leaves the Delta tables like a batch that ends there: with some of the rows,
@@ -19,34 +13,33 @@ at the positions at which they were read, and all changes of the binlog up to th
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from time import monotonic
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.versions import valid_from
-from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, of_batches
+from pyspark_mysqlbinlog.connector.delta.read.policy import ReadPolicy, log_bytes
+from pyspark_mysqlbinlog.connector.delta.read.spark_batch import of_batches
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rows.sections import packed_positions
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.split import MAX_INLINE_BYTES_PER_BATCH, RangePartition
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     SubBatchBoundaries,
     max_snapshot_sub_batches,
@@ -58,82 +51,16 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import check_json
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
-from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.names import Table, table_folding
 
-__all__ = ["DirectReader", "Prepare", "Step"]
-
-
-# Arguments: each table's changes, and the images that they refer to.
-Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
+__all__ = ["DirectReader"]
 
 # Conditions per transaction: a thousand keys each.
-_SELECTIONS = 100
-# Bytes of binlog, up to which Spark's tasks carry all captured events.
-_LEAST = MAX_INLINE_BYTES_PER_BATCH
-# If the captured rows, as Arrow, have less than this share of the binlog's bytes, this many batches
-# are left to Spark, which requests nothing from the server twice.
-MIN_SELECTIVITY = 0.2
-BATCHES_LEFT_TO_SPARK = 50
+_MAX_SELECTIONS = 100
 # One is applied while another is read.
 MAX_SUB_BATCHES_BUFFERED = 2
 # Limit for large chunks.
 MAX_CONCURRENT_CHUNKS = 2
-# Spark ends a Python process that has been idle for this long.
-WORKER_IDLE_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A batch, or a part of it that is applied on its own.
-
-    Attributes
-    ----------
-    first, last : its start and end. An offset inside of the batch has a position and its
-        fingerprint; all else is that of the batch's first offset. The sub-batches of a snapshot
-        have the batch's offsets.
-    parts : each table's changes.
-    nothing : no changes, for tables that have none.
-    images : the typed images that changes refer to.
-    prepared : the tables' final states, as far as they were precomputed.
-    is_whole : it has all of the batch's binlog, or follows a sub-batch that has it.
-    is_first : nothing of the batch precedes it.
-    is_last : nothing of the batch follows it.
-    """
-
-    first: Offset
-    last: Offset
-    parts: Mapping[Table, pa.Table]
-    nothing: pa.Table
-    images: ImageStore
-    prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
-    is_whole: bool = True
-    is_first: bool = True
-    is_last: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        first: Offset,
-        last: Offset,
-        brought: tuple[pa.Table, ImageStore],
-        *,
-        is_whole: bool = True,
-        is_first: bool = True,
-        is_last: bool = True,
-    ) -> Step:
-        """Return a sub-batch with these changes of all tables, and their images."""
-        changes, images = brought
-        return cls(
-            first,
-            last,
-            by_table(changes),
-            changes.schema.empty_table(),
-            images,
-            is_whole=is_whole,
-            is_first=is_first,
-            is_last=is_last,
-        )
 
 
 class DirectReader:
@@ -147,32 +74,22 @@ class DirectReader:
 
     def __init__(self, options: Options, *, with_source: bool) -> None:
         self._options = options
-        self._step_bytes = options.max_bytes_per_trigger
+        self._sub_batch_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
         self._schema = arrow_schema(check_json(options))
         self._facts: ServerFacts | None = None
-        self._left = 0
-        self._last_short = -math.inf
+        self._policy = ReadPolicy(options.table_filter_hash)
         # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
 
-    def takes(self, first: Offset, last: Offset) -> bool:
+    def can_read(self, first: Offset, last: Offset) -> bool:
         """Return whether the batch between two offsets is read here."""
-        begin, end = first.position, last.position
-        # Only the source can correct offsets of a query that captured other tables. Without the
-        # kernel, several tasks decode faster in parallel.
-        is_plain = {first.tables, last.tables} == {self._options.table_filter_hash}
-        if not is_plain or implementation() == "python":
-            return False
-        if first.epoch != last.epoch:
-            return False
-        if last.load is not None and last.loads_since(first):
-            return all(chunk.key for chunk in last.load.chunks)
-        # An empty range needs no Spark job.
-        return (
-            begin == end
-            or self._handed_over(first, last) is not None
-            or self._should_read_log(_size(first, last))
+        return self._policy.can_read(
+            first,
+            last,
+            self._sub_batch_bytes,
+            is_handed_off=lambda: self._handed_over(first, last) is not None,
+            uses_handoff=lambda: self.handoff is not None and self.handoff.is_active(),
         )
 
     def limited(self, table: Table) -> bool:
@@ -193,7 +110,7 @@ class DirectReader:
 
         last : end of the batch; no row is older.
         """
-        while selections := tuple(islice(conditions, _SELECTIONS)):
+        while selections := tuple(islice(conditions, _MAX_SELECTIONS)):
             task = ChunkPartition(
                 (Chunk(table),),
                 self.server_facts().case_sensitive,
@@ -207,7 +124,7 @@ class DirectReader:
             with closing(read_chunks(self._options, task, self._schema, typed=typed)) as batches:
                 for batch in batches:
                     held.append(batch)
-                    if sum(each.nbytes for each in held) >= self._step_bytes:
+                    if sum(each.nbytes for each in held) >= self._sub_batch_bytes:
                         yield self._loaded_rows(held)
                         held = []
             if held:
@@ -217,87 +134,81 @@ class DirectReader:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
-    def _should_read_log(self, size: float) -> bool:
-        """Return whether so many bytes of binlog are read here, if there is no snapshot."""
-        now = monotonic()
-        is_alone = now - self._last_short > WORKER_IDLE_SECONDS
-        is_short = size <= min(_LEAST, self._step_bytes)
-        self._last_short = now if is_short else -math.inf
-        if size > self._step_bytes:
-            # Spark would deliver all of it at once.
-            return True
-        # A batch without a handoff, although others have one, does not fit in Spark's tasks.
-        is_carried = self.handoff is None or not self.handoff.works()
-        if is_short and not is_alone and is_carried:
-            return False
-        if self._left:
-            self._left -= 1
-            return False
-        return True
-
-    def steps(self, first: Offset, last: Offset, prepare: Prepare) -> Generator[Step]:
+    def sub_batches(
+        self, first: Offset, last: Offset, precompute: Precompute
+    ) -> Generator[SubBatch]:
         """Read the batch between two offsets; raises as `read_range` and `read_chunks` do.
 
         Close the generator if not all sub-batches are taken: it may hold a thread and a connection.
 
-        prepare : precomputes states of a sub-batch while the previous one is applied. It runs in
+        precompute : precomputes states of a sub-batch while the previous one is applied. It runs in
             the reading thread, and not if the batch is read as one sub-batch.
         """
         if last.loads_since(first):
             # When a batch is replayed, a change log would have rows twice; and after a statement
             # that changed a table, the second sub-batch would not include the statement.
             is_parted = not self._with_source and not _changes_tables(last)
-            cut = self._load_in_steps
+            cut = self._snapshot_in_sub_batches
         else:
             # A snapshot that begins in a batch applies to all of it.
-            is_long = _size(first, last) > self._step_bytes
+            is_long = log_bytes(first, last) > self._sub_batch_bytes
             is_parted = (
                 first.snapshot == last.snapshot
                 and is_long
                 and self._handed_over(first, last) is None
             )
-            cut = self._in_steps
+            cut = self._log_in_sub_batches
         if not is_parted:
             return self._whole(first, last)
-        steps = partial(self._prepared, partial(cut, first, last), prepare)
-        return prefetched(steps, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
+        sub_batches = partial(self._with_precomputed, partial(cut, first, last), precompute)
+        return prefetched(sub_batches, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
 
-    def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
+    def _whole(self, first: Offset, last: Offset) -> Generator[SubBatch]:
         """Read the batch as one sub-batch."""
         batches = self._all_of_log(first, last)
         if last.loads_since(first):
             for part in self._read_chunks(last):
                 batches += part
-        yield Step.of(first, last, self._table_of(batches))
+        yield SubBatch.from_changes(first, last, self._table_of(batches))
 
-    def _prepared(
-        self, cut: Callable[[Interrupt], Generator[Step]], prepare: Prepare, interrupt: Interrupt
-    ) -> Generator[Step]:
+    def _with_precomputed(
+        self,
+        cut: Callable[[CancelToken], Generator[SubBatch]],
+        precompute: Precompute,
+        interrupt: CancelToken,
+    ) -> Generator[SubBatch]:
         """Yield a batch's sub-batches, each with its precomputed states."""
-        with closing(cut(interrupt)) as steps:
-            while (step := next(steps, None)) is not None:
+        with closing(cut(interrupt)) as sub_batches:
+            while (sub_batch := next(sub_batches, None)) is not None:
                 interrupt.check()
-                made = [replace(step, prepared=prepare(step.parts, step.images))]
-                del step  # may be large
+                made = [
+                    replace(
+                        sub_batch,
+                        precomputed=precompute(sub_batch.changes_by_table, sub_batch.images),
+                    )
+                ]
+                del sub_batch  # may be large
                 yield made.pop()
 
-    def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+    def _log_in_sub_batches(
+        self, first: Offset, last: Offset, interrupt: CancelToken
+    ) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch without snapshot rows."""
-        found = SubBatchBoundaries(self._step_bytes, interrupt.check)
+        found = SubBatchBoundaries(self._sub_batch_bytes, interrupt.check)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
         with closing(self._read_log(first, last, found)) as stretches:
             for stretch in stretches:
                 held += stretch
                 size += sum(batch.nbytes for batch in stretch)
-                while (boundary := found.before(_last_place(stretch))) is not None:
+                while (boundary := found.next_boundary(_last_place(stretch))) is not None:
                     position = boundary.position
                     # A range that is read again has the same boundaries again.
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
-                        yield Step.of(
+                        yield SubBatch.from_changes(
                             begin,
                             end,
                             brought,
@@ -307,11 +218,15 @@ class DirectReader:
                         )
                         del before, brought  # may be large
                         begin = end
-        self._record_selectivity(first, last, size)
+        self._policy.record_selectivity(first, last, size)
         is_only = begin is first
-        yield Step.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
+        yield SubBatch.from_changes(
+            begin, last, self._table_of(held), is_whole=is_only, is_first=is_only
+        )
 
-    def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+    def _snapshot_in_sub_batches(
+        self, first: Offset, last: Offset, interrupt: CancelToken
+    ) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch with snapshot rows, whose binlog alters no table."""
         held, size = self._all_of_log(first, last), 0
         is_first = True
@@ -319,24 +234,17 @@ class DirectReader:
             for part in parts:
                 interrupt.check()
                 # After the last full one there may be no more rows.
-                if size >= self._step_bytes:
+                if size >= self._sub_batch_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
-                    yield Step.of(first, last, brought, is_first=is_first, is_last=False)
+                    yield SubBatch.from_changes(
+                        first, last, brought, is_first=is_first, is_last=False
+                    )
                     del brought  # may be large
                     is_first = False
                 held += part
                 size += sum(batch.nbytes for batch in part)
-        yield Step.of(first, last, self._table_of(held), is_first=is_first)
-
-    def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
-        """Leave the next batches to Spark if little of the binlog between two offsets was captured.
-
-        wanted : bytes of the captured changes, as Arrow.
-        """
-        size = _size(first, last)
-        if _LEAST < size < math.inf and wanted < MIN_SELECTIVITY * size:
-            self._left = BATCHES_LEFT_TO_SPARK
+        yield SubBatch.from_changes(first, last, self._table_of(held), is_first=is_first)
 
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         """Return the same as `collected` does for these changes."""
@@ -346,11 +254,11 @@ class DirectReader:
         """Return record batches of all changes between two offsets."""
         batches = [batch for stretch in self._read_log(first, last) for batch in stretch]
         if self._handed_over(first, last) is None:
-            self._record_selectivity(first, last, sum(batch.nbytes for batch in batches))
+            self._policy.record_selectivity(first, last, sum(batch.nbytes for batch in batches))
         return batches
 
     def _read_log(
-        self, first: Offset, last: Offset, steps: SubBatchBoundaries | None = None
+        self, first: Offset, last: Offset, boundaries: SubBatchBoundaries | None = None
     ) -> Generator[list[pa.RecordBatch]]:
         """Yield record batches, one list per stretch of binlog, in order."""
         if first.position == last.position:
@@ -368,22 +276,24 @@ class DirectReader:
             )
         for part in parts:
             if self._with_source:
-                with closing(read_range(options, part, self._schema, steps=steps)) as batches:
+                with closing(
+                    read_range(options, part, self._schema, boundaries=boundaries)
+                ) as batches:
                     for batch in batches:
                         yield [batch]
             else:
-                yield from read_typed_stretches(options, part, self._schema, steps=steps)
+                yield from read_typed_stretches(options, part, self._schema, boundaries=boundaries)
 
     def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """Return the binlog's ranges between two offsets, with their events, from a handoff file.
 
         None if there is none, or if they are longer than a sub-batch: then the binlog is read.
         """
-        ranges = None if self.handoff is None else self.handoff.take(first, last)
+        ranges = None if self.handoff is None else self.handoff.read(first, last)
         if ranges is None:
             return None
         size = sum(len(block.data) for part in ranges for block in part.blocks or ())
-        return ranges if size <= self._step_bytes else None
+        return ranges if size <= self._sub_batch_bytes else None
 
     def _read_chunks(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """Yield the chunks of the batch that ends at an offset, a few at a time, in order.
@@ -422,12 +332,6 @@ class DirectReader:
         if self._facts is None:
             self._facts = server_facts(self._options)
         return self._facts
-
-
-def _size(first: Offset, last: Offset) -> float:
-    """Return the bytes of binlog between two offsets; infinite if they are in different files."""
-    begin, end = first.position, last.position
-    return end.pos - begin.pos if begin.file == end.file else math.inf
 
 
 def _changes_tables(last: Offset) -> bool:

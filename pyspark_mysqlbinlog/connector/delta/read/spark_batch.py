@@ -19,8 +19,8 @@ from pyspark_mysqlbinlog.connector.source.arrow_ipc import (
     IPC_ROWS,
     SLIM_IPC_ROWS,
     group_by_schema,
-    lean,
     unpacked,
+    without_source,
 )
 from pyspark_mysqlbinlog.names import Table
 
@@ -53,8 +53,8 @@ def of_batches(
     """
     if with_source:
         return _of_texts(pa.Table.from_batches(batches, schema), with_source=True)
-    content = lean(schema.empty_table()).schema
-    held = (pa.Table.from_batches([lean(batch)]) for batch in batches)
+    content = without_source(schema.empty_table()).schema
+    held = (pa.Table.from_batches([without_source(batch)]) for batch in batches)
     return _of_contents(group_by_schema(held, content))
 
 
@@ -69,7 +69,7 @@ def _of_contents(contents: Sequence[pa.Table]) -> tuple[pa.Table, ImageStore]:
 
 
 def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
-    known = lean(changes)
+    known = without_source(changes)
     if with_source:
         known = known.append_column("source", changes.column("source"))
     return with_image_ids(known, None), ImageStore()

@@ -32,7 +32,7 @@ def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collectio
     """
     for column in schema.columns:
         name = delta_name(column.name)
-        if name in key and (why := _doubt(column, states.column(name))):
+        if name in key and (why := _ambiguity(column, states.column(name))):
             raise MirrorError(
                 f"the key column {column.name} {why}: Delta cannot distinguish such rows; change"
                 " the column or its values on the server, and reload the table, or write only a"
@@ -41,10 +41,10 @@ def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collectio
             )
 
 
-def _doubt(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
+def _ambiguity(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
     if column.labels:
-        return _doubtful_label(column, values)
-    pattern = _doubtful_text(canonical_charset(column.charset)) if column.charset else None
+        return _ambiguous_label(column, values)
+    pattern = _ambiguous_text(canonical_charset(column.charset)) if column.charset else None
     if pattern is None:
         return None
     found = values.filter(pc.fill_null(pc.match_substring_regex(values, pattern), False))
@@ -56,7 +56,7 @@ def _doubt(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
     )
 
 
-def _doubtful_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
+def _ambiguous_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
     if column.type == "set":
         is_doubtful = "" in column.labels or len({*column.labels}) < len(column.labels)
         return "has an empty label, or one twice" if is_doubtful and len(values) else None
@@ -68,7 +68,7 @@ def _doubtful_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str |
 
 
 @cache
-def _doubtful_text(charset: str) -> str | None:
+def _ambiguous_text(charset: str) -> str | None:
     """Return a pattern that finds an ambiguous character; None if the charset has none."""
     characters = ambiguous_characters(charset)
     return "|".join(map(re.escape, sorted(characters))) or None

@@ -15,10 +15,19 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import fold
 
-__all__ = ["DELETED", "GONE", "ROW_BEFORE_ALL", "SEQ", "SEQ_TYPE", "check_distinct", "delta_name"]
+__all__ = [
+    "DELETED",
+    "OLDEST_SEQ",
+    "ROW_BEFORE_ALL",
+    "SEQ",
+    "SEQ_TYPE",
+    "TOMBSTONE",
+    "check_distinct",
+    "delta_name",
+]
 
 SEQ = "_seq"
-GONE = "_tombstone"
+TOMBSTONE = "_tombstone"
 DELETED = "_deleted"
 SEQ_TYPE = pa.struct(
     [
@@ -28,6 +37,8 @@ SEQ_TYPE = pa.struct(
         pa.field("row", pa.int32()),
     ]
 )
+# Each field of a `seq` before all others.
+OLDEST_SEQ = -1
 # The `row` of a `seq` before all changes at a position, and before snapshot rows at it.
 ROW_BEFORE_ALL = -2
 

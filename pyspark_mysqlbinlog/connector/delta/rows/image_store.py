@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import counted, pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import int_range, pc
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 
 __all__ = ["IMAGE", "ImagePart", "ImageStore", "Side", "SideRows", "with_image_ids"]
@@ -56,7 +56,7 @@ def with_image_ids(changes: pa.Table, part: int | None) -> pa.Table:
     if part is None:
         return changes.append_column(IMAGE, pa.nulls(count, pa.int64()))
     first = part << _BITS
-    return changes.append_column(IMAGE, counted(first, count))
+    return changes.append_column(IMAGE, int_range(first, count))
 
 
 class ImageStore:
@@ -93,10 +93,10 @@ class ImageStore:
         """
         texts: Any = changes.column(side)
         if IMAGE not in changes.column_names:
-            return rows.read(texts)
+            return rows.from_json(texts)
         numbers: Any = changes.column(IMAGE)
         if numbers.null_count == len(numbers):
-            return rows.read(texts)
+            return rows.from_json(texts)
         found, places = [], []
         for chosen, read in self._read_by_part(texts, numbers, side, rows):
             found.append(read)
@@ -115,11 +115,11 @@ class ImageStore:
             is_its = pc.is_null(parts) if part is None else pc.equal(parts, part)
             places = pc.indices_nonzero(pc.fill_null(is_its, False))
             if part is None:
-                yield places, rows.read(texts.filter(is_its))
+                yield places, rows.from_json(texts.filter(is_its))
             else:
                 chosen = pc.subtract(numbers.filter(is_its), part << _BITS)
                 images: pa.ChunkedArray[Any] = getattr(self._parts[part], side)
-                yield places, rows.adopt(images, _picking(chosen))
+                yield places, rows.from_structs(images, _taker(chosen))
 
 
 class SideRows:
@@ -148,7 +148,7 @@ class SideRows:
         """Return some columns of all rows; nulls if a change has no row."""
         if self._read is not None:
             return self._read.select(names)
-        return self._images.read(self._changes, self._side, self._rows.only(names)).select(names)
+        return self._images.read(self._changes, self._side, self._rows.select(names)).select(names)
 
     def rows(self, places: Any) -> pa.Table:
         """Return the rows of some changes; `places` must be ascending."""
@@ -159,10 +159,10 @@ class SideRows:
         return self._images.read(changes, self._side, self._rows)
 
 
-def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
+def _taker(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
     """Return a function that picks a column's values; without a copy if they are consecutive."""
     first = places[0].as_py()
-    one_by_one = pa.chunked_array([counted(first, len(places))])
+    one_by_one = pa.chunked_array([int_range(first, len(places))])
     if places.equals(one_by_one):
         return lambda column: column.slice(first, len(places))
     return partial(pc.take, indices=places)

@@ -1,8 +1,8 @@
 """Precomputes states of a sub-batch when it is read, while the previous sub-batch is merged.
 
 A merge leaves some of the processors idle, and most of the work before a merge depends only on the
-changes and their table. The result is what `Walk` computes for the same changes. If it handles
-other changes, or another version of the table, it computes its own.
+changes and their table. The result is what `TableBatchWriter` computes for the same changes. If it
+handles other changes, or another version of the table, it computes its own.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def precompute_states(
         try:
             states = final_states(ordered, schema, key, last_values=last_values, images=images)
         except (MySQLBinlogError, pa.ArrowInvalid) as error:
-            # `Walk` gets the same error, and stops the table or the query.
+            # `TableBatchWriter` gets the same error, and stops the table or the query.
             _LOG.debug("%s.%s: states not precomputed: %s", *name, error)
             continue
         found[name] = PrecomputedStates(schema, last_values, changes.num_rows, states)

@@ -37,7 +37,7 @@ __all__ = ["RowImageReader", "typed_field"]
 
 # Options for types that payload=struct supports in several ways.
 _OPTIONS = StructOptions()
-_LEAST_BLOCK = 1 << 20
+_MIN_BLOCK_BYTES = 1 << 20
 _FIRST_DAY = pa.scalar(-719162, pa.int32()).cast(pa.date32())  # 0001-01-01
 _FIRST_MICROS = -719162 * 86_400_000_000
 
@@ -75,7 +75,7 @@ class RowImageReader:
         self._others: Literal["ignore", "error"] = "ignore" if only else "error"
         self.schema = pa.schema([typed_field(column) for column in self._columns])
 
-    def read(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
+    def from_json(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
         """Parse the rows of these texts; nulls for a null text.
 
         Raises SchemaError if a text has an unexpected column, and UnrepresentableValueError for a
@@ -88,20 +88,20 @@ class RowImageReader:
         places = pc.subtract(pc.cumulative_sum(pc.is_valid(texts).cast(pa.int64())), 1)
         return read.take(pc.if_else(pc.is_valid(texts), places, pa.scalar(None, pa.int64())))
 
-    def only(self, names: Collection[str]) -> RowImageReader:
+    def select(self, names: Collection[str]) -> RowImageReader:
         """Return a reader of only these columns, with their names in Delta."""
         kept = (column for column in self._columns if delta_name(column.name) in names)
         return RowImageReader(kept, self._table, only=True)
 
-    def adopt(
+    def from_structs(
         self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None
     ) -> pa.Table:
         """Return the rows of structs that payload=struct made of a table; nulls for a null one.
 
         pick : returns the needed values of a column of all images; None for all.
 
-        Raises as `read` does. An integer or a decimal of another width is accepted if its value
-        stays the same; any other type than the column's is an error.
+        Raises as `from_json` does. An integer or a decimal of another width is accepted if its
+        value stays the same; any other type than the column's is an error.
         """
         kind: Any = images.type
         held = {kind.field(at).name: at for at in range(kind.num_fields)}
@@ -181,7 +181,7 @@ class RowImageReader:
         longest = pc.max(pc.binary_length(lines)).as_py()
         read = arrow_json.read_json(
             source,
-            read_options=arrow_json.ReadOptions(block_size=max(_LEAST_BLOCK, 2 * longest)),
+            read_options=arrow_json.ReadOptions(block_size=max(_MIN_BLOCK_BYTES, 2 * longest)),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=told, unexpected_field_behavior=self._others
             ),

@@ -18,11 +18,11 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Section", "drop_applied", "packed_positions", "sections"]
+__all__ = ["SchemaSection", "drop_applied", "packed_positions", "split_by_schema"]
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SchemaSection:
     """The changes that were made on one version of a table.
 
     Attributes
@@ -37,10 +37,10 @@ class Section:
     changes: pa.Table
 
 
-def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section]:
+def split_by_schema(changes: pa.Table, versions: Sequence[Version]) -> Iterator[SchemaSection]:
     """Split the changes, which are in order, by version; versions without changes included."""
     if len(versions) == 1:
-        yield Section(*versions[0], changes)
+        yield SchemaSection(*versions[0], changes)
         return
     places = packed_positions(changes)
     begins = [pack_position(start) for start, _ in versions]
@@ -50,7 +50,7 @@ def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section
         is_in = pc.greater_equal(places, begin)
         if end is not None:
             is_in = pc.and_(is_in, pc.less(places, end))
-        yield Section(start, what, changes.filter(is_in))
+        yield SchemaSection(start, what, changes.filter(is_in))
 
 
 def drop_applied(changes: pa.Table, applied: int) -> pa.Table:

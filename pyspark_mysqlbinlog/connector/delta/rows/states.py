@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import counted, pc
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE, delta_name
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import int_range, pc
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE, delta_name
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore, Side
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -62,7 +62,7 @@ def final_states(
     last_values: bool = False,
     images: ImageStore = _NOTHING,
 ) -> pa.Table:
-    """Return the last state of each key after changes of one schema, with `SEQ` and `GONE`.
+    """Return the last state of each key after changes of one schema, with `SEQ` and `TOMBSTONE`.
 
     Tombstones come first; each kind is in the changes' order.
 
@@ -72,7 +72,7 @@ def final_states(
     images : the typed images that changes refer to.
     """
     whole = RowImageReader(schema.columns, schema.full_name)
-    gone = images.of_side(changes, "before", whole if last_values else whole.only(key))
+    gone = images.of_side(changes, "before", whole if last_values else whole.select(key))
     there = images.of_side(changes, "after", whole)
     # Most values are not read: only those of a key's last state are needed.
     gone_at, there_at = _last_places(gone.columns(key), there.columns(key), gone.has, there.has)
@@ -139,7 +139,7 @@ def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOT
 def _with_seq(rows: pa.Table, seq: pa.Table, *, is_tombstone: bool) -> pa.Table:
     typed = seq.column("seq").cast(SEQ_TYPE)
     return rows.append_column(SEQ, typed).append_column(
-        GONE, pa.repeat(is_tombstone, rows.num_rows)
+        TOMBSTONE, pa.repeat(is_tombstone, rows.num_rows)
     )
 
 
@@ -158,7 +158,7 @@ def _last(keys: Sequence[Any]) -> Any:
         return None
     count = len(keys[0])
     keyed = pa.table(
-        [*map(_grouped, keys), counted(0, count)],
+        [*map(_grouped, keys), int_range(0, count)],
         [*(f"k{number}" for number in range(len(keys))), _ORDER],
     )
     last = keyed.group_by(keyed.column_names[:-1], use_threads=False).aggregate([(_ORDER, "max")])

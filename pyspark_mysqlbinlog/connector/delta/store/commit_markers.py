@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import base_name
 
-__all__ = ["LogIdentity", "Mark"]
+__all__ = ["CommitMarker", "LogIdentity"]
 
 _LENGTH_BITS = 31
 # Delta's transaction identifiers: (identifier, number).
@@ -76,34 +76,34 @@ class LogIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMarker:
     """Commit marker.
 
     Attributes
     ----------
     log : the boundary's binlog.
-    version : the boundary, packed.
+    position : the boundary, packed.
     fingerprint : of the boundary; None if not known.
     batch : the query's identifier and the batch's number, in a batch's last commit.
-    more : further identifiers of the writer.
+    extra_transactions : further identifiers of the writer.
     """
 
     log: LogIdentity
-    version: int
+    position: int
     fingerprint: Fingerprint | None = None
     batch: tuple[str, int] | None = None
-    more: AppTransactions = ()
+    extra_transactions: AppTransactions = ()
 
     @property
-    def identifiers(self) -> AppTransactions:
+    def app_transactions(self) -> AppTransactions:
         """The marker as Delta's transaction identifiers."""
-        kept = [(str(self.log), self.version)]
+        kept = [(str(self.log), self.position)]
         known = self.fingerprint or Fingerprint(0, 0)
         kept.append((self.log.event, known.checksum << _LENGTH_BITS | known.length))
         kept.append((self.log.file, known.created))
         if self.batch is not None:
             kept.append(self.batch)
-        return (*kept, *self.more)
+        return (*kept, *self.extra_transactions)
 
 
 def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:

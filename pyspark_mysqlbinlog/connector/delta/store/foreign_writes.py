@@ -8,7 +8,9 @@ from collections.abc import Set as AbstractSet
 from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
 from pyspark_mysqlbinlog.errors import MirrorError
 
-__all__ = ["check_no_foreign_writes", "is_restored", "repeated_compaction_reason"]
+__all__ = ["RESTORED", "check_no_foreign_writes", "is_restored", "repeated_compaction_reason"]
+
+RESTORED = "an older version of its rows was restored"
 
 # Operations, as Delta names them, that other writers may commit: they leave the rows unchanged.
 _ROW_PRESERVING_OPERATIONS = frozenset(
@@ -25,7 +27,7 @@ _ROW_PRESERVING_OPERATIONS = frozenset(
     }
 )
 # Limit of the commits inspected to find one that changed rows: each batch has one.
-_LAST_COMMITS = 20
+_MAX_INSPECTED_COMMITS = 20
 
 
 def check_no_foreign_writes(
@@ -59,21 +61,16 @@ def repeated_compaction_reason(commit: Commit) -> str:
     )
 
 
-def is_restored(last: Callable[[int], Sequence[str | None]], most: int = _LAST_COMMITS) -> bool:
+def is_restored(last: Callable[[int], Sequence[str | None]]) -> bool:
     """Return whether the last commit that changed rows restored those of an older version.
 
     Transaction identifiers stay, so the table appears to be complete.
 
     last : returns the operations of so many of the last commits, the newest first.
-    most : how many of them count.
     """
     # Usually it is the very last one; each commit is a file to read.
-    for count in (1, _LAST_COMMITS):
-        if most < 1:
-            return False
-        changes = [
-            each for each in last(min(count, most)) if each not in _ROW_PRESERVING_OPERATIONS
-        ]
+    for count in (1, _MAX_INSPECTED_COMMITS):
+        changes = [each for each in last(count) if each not in _ROW_PRESERVING_OPERATIONS]
         if changes:
             return changes[0] == "RESTORE"
     return False

@@ -8,29 +8,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
-from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "MAX_COMMIT_ATTEMPTS",
     "DeltaTarget",
     "Engine",
     "check_same_deletes",
-    "commit_conflict_error",
 ]
-
-# How often a commit is tried again after such commits of others.
-MAX_COMMIT_ATTEMPTS = 5
 
 
 class DeltaTarget(Protocol):
     """One Delta table. Each call that writes makes one Delta commit, or none.
 
-    A `mark` is written by the very commit that changes rows; if no row changes there may be no
+    A `marker` is written by the very commit that changes rows; if no row changes there may be no
     commit, and no commit marker.
 
     Attributes
@@ -53,7 +47,7 @@ class DeltaTarget(Protocol):
     def partitioned_by(self) -> Sequence[str]:
         """Return its partition columns."""
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         """Return the last number written under a transaction identifier (see `commit_markers`)."""
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -74,27 +68,31 @@ class DeltaTarget(Protocol):
     def version(self) -> int:
         """Return the Delta version that decisions are based on; the table must exist."""
 
-    def was_restored(self, since: int = -1) -> bool:
-        """Return whether an older version of its rows was restored after the version `since`."""
+    def was_restored(self) -> bool:
+        """Return whether an older version of its rows was restored."""
 
-    def repeated_compaction(self, since: int) -> Commit | None:
-        """Return a compaction after the version `since` that left rows twice; else None."""
+    def damage_since(self, version: int) -> str | None:
+        """Return why its rows are wrong after others' commits since a version; else None."""
 
-    def look_again(self) -> None:
+    def forget_state(self) -> None:
         """Forget its state: it may have been replaced or removed."""
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
+    ) -> None:
         """Add columns that are null in existing rows."""
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         """Set its columns, converting the values that they have under other names and types.
 
         came_from : a column's name -> its previous name; other columns are null.
         """
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+    def set_properties(
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
+    ) -> None:
         """Write table properties."""
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
@@ -103,7 +101,9 @@ class DeltaTarget(Protocol):
     def has_duplicates(self, names: Sequence[str]) -> bool:
         """Return whether two rows have the same values in these columns."""
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
         """Delete (or soft-delete) all rows with a smaller `seq` than `before`.
 
         May make no commit if no row matches.
@@ -112,28 +112,28 @@ class DeltaTarget(Protocol):
     def remove_deleted(self) -> None:
         """Remove soft-deleted rows."""
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         """Apply each key's last state, unless the existing row is newer.
 
         states : the columns of the table, the column of `seq`, and whether it is a tombstone.
         """
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         """Return the number of copies of each of these rows, which are distinct, byte by byte.
 
         rows : the columns of the table without that of `seq`.
         """
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         """Remove all copies of distinct rows, and write others; returns how many were removed.
 
         gone, rows : the columns of the table; in `gone`, that of `seq` is ignored.
         """
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         """Replace all of its rows, and its columns, with these."""
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
         """Append rows; without rows a commit is still made."""
 
     def compact(self) -> bool:
@@ -167,11 +167,3 @@ def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
             f"{target.uri} was created by a mirror that is to {was} deleted rows: keep that"
             " setting, or set another target"
         )
-
-
-def commit_conflict_error(uri: str) -> RuntimeError:
-    """Return the error for a commit that others' commits have preceded each time."""
-    return RuntimeError(
-        f"{uri}: another writer committed {MAX_COMMIT_ATTEMPTS} times while one commit was being"
-        " written; compact the table less often"
-    )

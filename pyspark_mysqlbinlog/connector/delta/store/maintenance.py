@@ -20,7 +20,7 @@ __all__ = ["MAINTENANCE_THREAD", "Maintenance"]
 MAINTENANCE_THREAD = "delta files"
 _LOG = logging.getLogger(__name__)
 # After so many failed compactions in a row, one is made between batches.
-_PATIENCE = 3
+MAX_LOST_COMPACTIONS = 3
 
 
 class Maintenance:
@@ -47,7 +47,7 @@ class Maintenance:
             return
         self._next = now + self._every
         uris = sorted(uris)
-        busy = [uri for uri in uris if self._lost_races.get(uri, 0) >= _PATIENCE]
+        busy = [uri for uri in uris if self._lost_races.get(uri, 0) >= MAX_LOST_COMPACTIONS]
         for uri in busy:
             self._maintain(uri)
         rest = [uri for uri in uris if uri not in busy]

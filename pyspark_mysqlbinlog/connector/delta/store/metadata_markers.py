@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 __all__ = [
+    "COMMIT_MARKERS",
     "IDENTIFIERS",
-    "MARKS",
     "MetadataMarkers",
     "has_commit_id",
     "is_application",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # A property of a Delta table.
-MARKS = "mysqlbinlog.commitMarkers"
+COMMIT_MARKERS = "mysqlbinlog.commitMarkers"
 # The prefix of a marker's identifiers.
 IDENTIFIERS = "mysqlbinlog:"
 _APPLICATIONS = f"{IDENTIFIERS}spark:"
@@ -63,14 +63,14 @@ class MetadataMarkers:
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self | None:
         """Parse a table's properties; None without the property."""
-        text = properties.get(MARKS)
+        text = properties.get(COMMIT_MARKERS)
         if not text:
             return None
         kept = json.loads(text)
         return cls(kept["application"], kept["log"], kept["numbers"])
 
     @classmethod
-    def anew(cls, log: str, numbers: Mapping[str, int]) -> Self:
+    def new(cls, log: str, numbers: Mapping[str, int]) -> Self:
         """Create markers with an application that no table has."""
         return cls(f"{_APPLICATIONS}{uuid.uuid4()}", log, numbers)
 
@@ -85,7 +85,7 @@ class MetadataMarkers:
         kept = {"application": self.application, "numbers": dict(numbers)}
         return json.dumps(kept if commit_id is None else {"commit": commit_id, **kept})
 
-    def newest(
+    def latest(
         self, commits: Iterable[str | None], boundary: int | None, known: Mapping[str, int]
     ) -> Mapping[str, int]:
         """Return the numbers of the newest of these commits.

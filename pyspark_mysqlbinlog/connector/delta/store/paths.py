@@ -15,7 +15,7 @@ from typing import Self
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Targets", "check_paths_disjoint"]
+__all__ = ["PathTemplate", "check_paths_disjoint"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # In addition to control characters: path separators, characters with a meaning in a URI or a glob,
@@ -26,7 +26,7 @@ _REFUSED = re.compile(r"[\[\]^|]")
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class PathTemplate:
     """A checked template.
 
     Attributes
@@ -65,13 +65,13 @@ class Targets:
             )
         return cls(template)
 
-    def of(self, table: Table) -> str:
+    def render(self, table: Table) -> str:
         """Return the URI of a table's Delta table."""
         names = {"database": _quoted(table[0]), "table": _quoted(table[1])}
         return _FIELD.sub(lambda found: names[found[1]], self.template)
 
 
-def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
+def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[PathTemplate]) -> None:
     """OptionError if two Delta tables would be one, or one would be in the other's folder.
 
     There, a VACUUM of the outer table would delete the inner table's files as unreferenced.
@@ -79,7 +79,7 @@ def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) 
     places: dict[tuple[str, ...], str] = {}
     for template in templates:
         for table in tables:
-            uri = template.of(table)
+            uri = template.render(table)
             parts = tuple(part for part in uri.split("/") if part not in ("", "."))
             if parts in places:
                 raise OptionError(f"{uri} would be two Delta tables: set different paths")

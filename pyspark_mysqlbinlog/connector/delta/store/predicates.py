@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 
-__all__ = ["bounds", "integer_bounds", "is_before"]
+__all__ = ["integer_bounds", "is_before", "pruning_conditions"]
 
 
 # From here on, the statistics of a file may be rounded; see `deltars.stats`.
-_LONG = 10**15
+_MIN_INEXACT = 10**15
 
 
 def is_before(seq: Mapping[str, int]) -> str:
@@ -32,22 +32,24 @@ def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int,
     maximum have at most 15 digits. Statistics of longer values may be rounded, but rounding never
     moves a value past a shorter one.
     """
-    bounds = {}
+    pruning_conditions = {}
     for name in names:
         column = rows.column(name)
         if _is_whole(column.type) and len(column) and not column.null_count:
             found = pc.min_max(column).as_py()
             least, greatest = int(found["min"]), int(found["max"])
-            if pa.types.is_integer(column.type) or -_LONG < least <= greatest < _LONG:
-                bounds[name] = (least, greatest)
-    return bounds
+            if pa.types.is_integer(column.type) or -_MIN_INEXACT < least <= greatest < _MIN_INEXACT:
+                pruning_conditions[name] = (least, greatest)
+    return pruning_conditions
 
 
 def _is_whole(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or (isinstance(kind, pa.Decimal128Type) and kind.scale == 0)
 
 
-def bounds(rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]) -> Iterator[str]:
+def pruning_conditions(
+    rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]
+) -> Iterator[str]:
     """Yield conditions on ``t`` that skip files without any of these rows."""
     for name, (least, greatest) in integer_bounds(rows, names).items():
         field = f"t.{quoted(name)}"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import unpack_position
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import repeated_compaction_reason
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 
@@ -43,12 +42,12 @@ class AppliedState:
 
         stopped : why it is stopped in the batch; None if it is not.
         """
-        log = str(batch.mark.log)
-        place, number = target.applied(log), target.applied(batch.query)
+        log = str(batch.marker.log)
+        place, number = target.txn_version(log), target.txn_version(batch.query)
         return cls(
             target.version(),
             log,
-            None if place is None else min(place, batch.mark.version),
+            None if place is None else min(place, batch.marker.position),
             None if number is None else min(number, batch.number),
             stopped,
             None if stopped is None else batch.number,
@@ -60,7 +59,7 @@ class AppliedState:
 
         known : its state before; None if not known.
         """
-        known = known or cls(0, str(batch.mark.log), None, None)
+        known = known or cls(0, str(batch.marker.log), None, None)
         return replace(known, stopped=stopped, stopped_in=batch.number)
 
     def missing_in(self, target: DeltaTarget, query: str) -> str | None:
@@ -68,13 +67,13 @@ class AppliedState:
 
         query : the query's identifier.
         """
-        place, batch = target.applied(self.log), target.applied(query)
+        place, batch = target.txn_version(self.log), target.txn_version(query)
         if place is None and batch is None:
             if self.place is None and self.batch is None:
                 return None
             return "the Delta table no longer exists, or was replaced by another one"
         # Delta for Spark may have dropped all but the position: see `metadata_markers`.
-        is_batch_known = target.applied(f"{self.log}:event") is not None
+        is_batch_known = target.txn_version(f"{self.log}:event") is not None
         is_older = (
             target.version() < self.version
             or _is_less(place, self.place)
@@ -87,17 +86,13 @@ class AppliedState:
                 f" {_told(self.version, self.place, self.batch)}; it was replaced by an older copy"
                 " or by another table"
             )
-        if target.was_restored(self.version):
-            return "an older version of its rows was restored"
-        if (repeated := target.repeated_compaction(self.version)) is not None:
-            return repeated_compaction_reason(repeated)
-        return None
+        return target.damage_since(self.version)
 
     def is_stopped(self, target: DeltaTarget, query: str) -> bool:
         """Return whether the table was stopped, and had no snapshot since."""
         if self.stopped is None or self.stopped_in is None:
             return False
-        return (target.applied(query) or 0) <= self.stopped_in
+        return (target.txn_version(query) or 0) <= self.stopped_in
 
 
 def _is_less(found: int | None, expected: int | None) -> bool:

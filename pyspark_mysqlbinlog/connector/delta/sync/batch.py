@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import unpack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.sync.excluded_rows import RowsWhere
 from pyspark_mysqlbinlog.names import Table
 
@@ -27,15 +27,15 @@ class Batch:
     query, number : the query's identifier in Delta, and Spark's number of the batch.
     start : the end of the previous batch or sub-batch. Sub-batches with snapshot rows start where
         their batch does.
-    mark : commit marker of the end. Before the last sub-batch it has the previous batch's number.
+    marker : commit marker of the end. Before the last sub-batch it has the previous batch's number.
     log_before : the binlog in which it starts, if it leads into another one. It has no changes.
-    load : state of the snapshot at the end; None without a snapshot.
-    load_before : state of the snapshot at the start.
+    snapshot : state of the snapshot at the end; None without a snapshot.
+    snapshot_before : state of the snapshot at the start.
     reloads : whether tables whose rows became unknown are reloaded automatically.
     images : the typed images that changes refer to.
-    prepared : the tables' final states, as far as they were precomputed.
-    is_first_step : no sub-batch of its batch precedes it.
-    has_more : it is a sub-batch, and others of its batch follow.
+    precomputed : the tables' final states, as far as they were precomputed.
+    is_first_sub_batch : no sub-batch of its batch precedes it.
+    has_next_sub_batch : it is a sub-batch, and others of its batch follow.
     limited : returns whether chunks of a table are read with a condition (`snapshotWhere`).
     rows_where : reads rows that a condition excluded; None if that is not possible.
     """
@@ -43,14 +43,14 @@ class Batch:
     query: str
     number: int
     start: Position
-    mark: Mark
-    load: SnapshotState | None = None
+    marker: CommitMarker
+    snapshot: SnapshotState | None = None
     reloads: bool = False
     images: ImageStore = field(default_factory=ImageStore)
-    load_before: SnapshotState | None = None
-    prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
-    is_first_step: bool = True
-    has_more: bool = False
+    snapshot_before: SnapshotState | None = None
+    precomputed: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
+    is_first_sub_batch: bool = True
+    has_next_sub_batch: bool = False
     log_before: LogIdentity | None = None
     limited: Callable[[Table], bool] = lambda _: False
     rows_where: RowsWhere | None = None
@@ -60,87 +60,87 @@ class Batch:
         """Whether it is the first of its checkpoint, which has no changes."""
         return self.number == 0
 
-    def loads(self, table: Table) -> bool:
+    def snapshots(self, table: Table) -> bool:
         """Return whether snapshot rows of a table (if it has any) are pending or in this batch."""
-        return self.load is not None and (
-            any(each.table == table for each in self.load.pending)
-            or any(chunk.table == table for chunk in self.load.chunks)
-            or table in self.load.empty
+        return self.snapshot is not None and (
+            any(each.table == table for each in self.snapshot.pending)
+            or any(chunk.table == table for chunk in self.snapshot.chunks)
+            or table in self.snapshot.empty
         )
 
     def completes_snapshot(self, table: Table) -> bool:
         """Return whether a table's snapshot is complete with this batch or sub-batch."""
-        if self.load is None or (self.has_more and self.load.chunks):
+        if self.snapshot is None or (self.has_next_sub_batch and self.snapshot.chunks):
             return False
-        return all(each.table != table for each in self.load.pending)
+        return all(each.table != table for each in self.snapshot.pending)
 
     def has_keyed_chunk(self, table: Table) -> bool:
         """Return whether the batch has rows of a table that were read by a key."""
-        chunks = () if self.load is None else self.load.chunks
+        chunks = () if self.snapshot is None else self.snapshot.chunks
         return any(chunk.table == table and chunk.key for chunk in chunks)
 
     def has_chunk(self, table: Table) -> bool:
         """Return whether the batch may have snapshot rows of a table."""
-        chunks = () if self.load is None else self.load.chunks
+        chunks = () if self.snapshot is None else self.snapshot.chunks
         return any(chunk.table == table for chunk in chunks)
 
     def without_snapshot(self, table: Table) -> Batch:
         """Return the batch without the snapshot of one table."""
-        load = self.load
+        load = self.snapshot
         if load is None:
             return self
         pending = tuple(each for each in load.pending if each.table != table)
         chunks = tuple(chunk for chunk in load.chunks if chunk.table != table)
         return replace(
-            self, load=replace(load, pending=pending, chunks=chunks, empty=load.empty - {table})
+            self, snapshot=replace(load, pending=pending, chunks=chunks, empty=load.empty - {table})
         )
 
     def may_read_ahead(self, table: Table) -> bool:
         """Return whether snapshot rows of a table may be newer than the stream's position."""
-        if self.load is None:
+        if self.snapshot is None:
             return False
-        until = self.load.high_watermarks.get(table, (0, 0))
-        is_ahead = until > unpack_position(self.mark.version)
-        return is_ahead or any(each.table == table for each in self.load.chunks)
+        until = self.snapshot.high_watermarks.get(table, (0, 0))
+        is_ahead = until > unpack_position(self.marker.position)
+        return is_ahead or any(each.table == table for each in self.snapshot.chunks)
 
     def starts_snapshot(self, table: Table) -> bool:
         """Return whether a snapshot of a table begins in this batch, even without a chunk.
 
         This ignores what became of an earlier snapshot. All begin in a checkpoint's first batch.
         """
-        if self.load is None:
+        if self.snapshot is None:
             return False
         if self.is_first:
-            return self.loads(table)
-        has_first = table in self.load.empty or any(
-            chunk.table == table and chunk.after is None for chunk in self.load.chunks
+            return self.snapshots(table)
+        has_first = table in self.snapshot.empty or any(
+            chunk.table == table and chunk.after is None for chunk in self.snapshot.chunks
         )
-        is_new = has_first or _is_to_begin(self.load, table)
-        return is_new and not _is_to_begin(self.load_before, table)
+        is_new = has_first or _is_to_begin(self.snapshot, table)
+        return is_new and not _is_to_begin(self.snapshot_before, table)
 
     def has_read_none(self, table: Table) -> bool:
         """Return whether a table's snapshot began before this batch, but nothing was read yet.
 
         Then the snapshot may as well begin with this batch: all rows of the table are pending.
         """
-        return _is_to_begin(self.load_before, table)
+        return _is_to_begin(self.snapshot_before, table)
 
     @property
     def reload(self) -> str:
         """ID of the last `reload` that was begun."""
-        return "" if self.load is None else self.load.reload
+        return "" if self.snapshot is None else self.snapshot.reload
 
     @property
     def begins_reload(self) -> bool:
         """Whether the option `reload` begins to reload tables in this batch."""
-        before = "" if self.load_before is None else self.load_before.reload
-        return self.load is not None and self.load.reload != before
+        before = "" if self.snapshot_before is None else self.snapshot_before.reload
+        return self.snapshot is not None and self.snapshot.reload != before
 
     @property
     def begin(self) -> dict[str, int]:
         """The start position, as a `seq` before everything that happens there."""
         return {
-            "epoch": self.mark.log.epoch,
+            "epoch": self.marker.log.epoch,
             "file": self.start.number,
             "pos": self.start.pos,
             "row": ROW_BEFORE_ALL,

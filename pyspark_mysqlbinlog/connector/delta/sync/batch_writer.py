@@ -20,10 +20,10 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.rows.ambiguous_keys import check_keys_unambiguous
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
-    GONE,
     ROW_BEFORE_ALL,
     SEQ,
     SEQ_TYPE,
+    TOMBSTONE,
     check_distinct,
     delta_name,
 )
@@ -31,16 +31,20 @@ from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import typed_field
-from pyspark_mysqlbinlog.connector.delta.rows.sections import Section
+from pyspark_mysqlbinlog.connector.delta.rows.sections import SchemaSection
 from pyspark_mysqlbinlog.connector.delta.rows.states import (
     all_states,
     final_states,
     key_of,
     latest_per_key,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
+from pyspark_mysqlbinlog.connector.delta.sync.constants import (
+    KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
+    RELOAD_HINT,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop, kind_of, may_add_rows
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import (
     apply_multiset,
@@ -56,20 +60,12 @@ from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, Unrepresentable
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
-    "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
-    "RELOAD_HINT",
+    "TableBatchWriter",
     "TableSnapshot",
-    "Walk",
     "delta_schema",
 ]
 
 
-RELOAD_HINT = "reload the table"
-KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
-    "the table has no key at this position of the binlog, but its rows were read by a key: it was"
-    " altered during its snapshot, or excludeColumns excludes a key column, or its key is unknown;"
-    f" {RELOAD_HINT}, or start with a new checkpoint, which reads the schema again"
-)
 _STATEMENTS = pa.array(["t", "ddl"])
 
 
@@ -112,44 +108,44 @@ class TableSnapshot:
     is_unread: bool = False
 
 
-class Walk:
+class TableBatchWriter:
     """Takes the sections of a batch in order; `finish` ends it.
 
     Both raise MirrorError if the rows after a position are unknown. Earlier changes are merged.
 
     Parameters
     ----------
-    mark : commit marker of the batch's end.
+    marker : commit marker of the batch's end.
     applied : packed position up to which the Delta table is complete.
     came_by_rename : packed positions at which another table was renamed to this name.
     load : the snapshot that is in progress or begins in this batch.
     images : the typed images that changes refer to.
     gone : the last packed position at which the table is dropped in this batch.
-    prepared : the final states of all of the table's changes, if they were precomputed.
+    precomputed : the final states of all of the table's changes, if they were precomputed.
     """
 
     def __init__(
         self,
         name: str,
         target: DeltaTarget,
-        mark: Mark,
+        marker: CommitMarker,
         applied: int,
         came_by_rename: frozenset[int],
         *,
         load: TableSnapshot | None = None,
         images: ImageStore,
         gone: int | None = None,
-        prepared: PrecomputedStates | None = None,
+        precomputed: PrecomputedStates | None = None,
     ) -> None:
         self._name = name
         self._target = target
-        self._mark = mark
+        self._marker = marker
         self._applied = applied
         self._came_by_rename = came_by_rename
-        self._load = load
+        self._snapshot = load
         self._is_unread = load is not None and load.is_unread
         self._images = images
-        self._prepared = prepared
+        self._precomputed = precomputed
         self._gone = gone
         self.schema: TableSchema | None = None
         self._is_there = False
@@ -157,38 +153,40 @@ class Walk:
         self._reason = ""  # why not
         # The Delta table's columns at the start or after a merge. Empty if they do not matter:
         # the table is a new one.
-        self._held: Mapping[str, pa.DataType] = {}
+        self._delta_columns: Mapping[str, pa.DataType] = {}
         # A column's current name in Delta spelling -> its name in the Delta table.
-        self._came_from: dict[str, str] = {}
+        self._source_columns: dict[str, str] = {}
         self._states: list[pa.Table] = []
         self._emptied: dict[str, int] | None = None
         # A statement whose effect on the rows is not known yet.
-        self._told: dict[str, Any] | None = None
+        self._pending_statement: dict[str, Any] | None = None
 
-    def take(self, section: Section) -> None:
+    def add_section(self, section: SchemaSection) -> None:
         """Apply the next version and its changes."""
-        self._enter(section.start, section.what)
+        self._on_schema(section.start, section.what)
         changes, begin = section.changes, 0
         for at in pc.indices_nonzero(pc.is_in(changes.column("op"), _STATEMENTS)).to_pylist():
-            self._gather(changes.slice(begin, at - begin))
-            self._hear(changes.slice(at, 1).to_pylist()[0])
+            self._buffer_rows(changes.slice(begin, at - begin))
+            self._on_statement(changes.slice(at, 1).to_pylist()[0])
             begin = at + 1
-        self._gather(changes.slice(begin))
+        self._buffer_rows(changes.slice(begin))
 
-    def finish(self) -> None:
+    def flush(self) -> None:
         """Merge the collected states."""
-        if self._told is not None and (self._is_there or not is_drop(self._told["query"])):
-            self._lose_at(self._told)
-        self._merge(self._mark)
+        if self._pending_statement is not None and (
+            self._is_there or not is_drop(self._pending_statement["query"])
+        ):
+            self._invalidate_at(self._pending_statement)
+        self._merge(self._marker)
 
-    def _enter(self, start: Position, what: TableSchema | UnknownSchema) -> None:
-        told, self._told = self._told, None
+    def _on_schema(self, start: Position, what: TableSchema | UnknownSchema) -> None:
+        told, self._pending_statement = self._pending_statement, None
         if isinstance(what, UnknownSchema):
             self._is_there = self._is_there and not what.gone
             self._is_known = what.gone
             self._reason = what.reason
             if self._is_there and told is not None:
-                self._lose_at(told)
+                self._invalidate_at(told)
         elif self.schema is None and pack_position(start) <= self._applied:
             self._is_there = True
             self.schema = what
@@ -197,18 +195,18 @@ class Walk:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
             # The server was asked for its columns; what happened to its rows is unknown.
-            self._lose(_begin_of(start), "its columns were unknown for a while", brings=True)
+            self._invalidate(_begin_of(start), "its columns were unknown for a while", brings=True)
             self._is_known = self._is_there = True
             self.schema = what
             self._hold(what)
         elif what != self.schema:
             self._alter(start, what, told)
         elif told is not None:
-            self._lose_at(told)
+            self._invalidate_at(told)
 
     def _create(self, start: Position, what: TableSchema) -> None:
-        if pack_position(start) in self._came_by_rename and self._load is None:
-            self._lose(
+        if pack_position(start) in self._came_by_rename and self._snapshot is None:
+            self._invalidate(
                 _begin_of(start),
                 "another table with unknown rows was renamed to its name",
                 brings=True,
@@ -217,15 +215,15 @@ class Walk:
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
-        self.schema, self._held = what, {}
+        self.schema, self._delta_columns = what, {}
         # Only soft-deleted rows stay.
-        self._came_from = _as_they_are(what) if self._target.soft_deletes else {}
+        self._source_columns = _as_they_are(what) if self._target.soft_deletes else {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
         assert before is not None
         if (
-            self._load is not None
+            self._snapshot is not None
             and told is not None
             and kind_of(told["query"]) is StatementKind.RENAME_TABLE
         ):
@@ -238,7 +236,7 @@ class Walk:
         except CannotFollowError as error:
             seq = _begin_of(start) if told is None else told["seq"]
             brings = told is not None and may_add_rows(told["query"])
-            self._lose(seq, str(error), brings=brings)
+            self._invalidate(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
         # Also if only its type changes: two values may become equal.
@@ -246,18 +244,18 @@ class Walk:
         origins = self._origins(names)
         # Otherwise, after a kill, the Delta table's columns would not show if it was changed yet.
         takes_name = any(
-            name in self._held and origins.get(name) != name for name in _as_they_are(what)
+            name in self._delta_columns and origins.get(name) != name for name in _as_they_are(what)
         )
         if takes_name or (is_other_key and self._states):
-            self._merge(self._mark_before(start, told))
-        if is_other_key and self._load is not None:
+            self._merge(self._marker_before(start, told))
+        if is_other_key and self._snapshot is not None:
             # Nothing was counted while it had no key.
-            if self._is_unread and not key_of(before) and self._load.restart_after is not None:
-                self._load.restart_after(self._with_epoch(_begin_of(start)))
+            if self._is_unread and not key_of(before) and self._snapshot.restart_after is not None:
+                self._snapshot.restart_after(self._with_epoch(_begin_of(start)))
             # Several older rows may have one value of the new key, and a merge would keep them.
-            self._load.remove_older()
+            self._snapshot.remove_older()
         self._states = [_renamed(states, names) for states in self._states]
-        self._came_from = self._origins(names)
+        self._source_columns = self._origins(names)
         self.schema = what
 
     def _origins(self, names: Mapping[str, str]) -> dict[str, str]:
@@ -265,43 +263,43 @@ class Walk:
 
         names : old -> new column names of the statement, from `renamed`.
         """
-        return {names[name]: held for name, held in self._came_from.items() if name in names}
+        return {names[name]: held for name, held in self._source_columns.items() if name in names}
 
-    def _mark_before(self, start: Position, told: dict[str, Any] | None) -> Mark:
+    def _marker_before(self, start: Position, told: dict[str, Any] | None) -> CommitMarker:
         """Return the commit marker of everything before the statement that begins a version.
 
         A process that continues from it applies the statement again, with the old columns.
         """
         version = pack_position(start) - 1 if told is None else _place(told)
-        return replace(self._mark, version=version, batch=None, fingerprint=None)
+        return replace(self._marker, position=version, batch=None, fingerprint=None)
 
-    def _hear(self, statement: dict[str, Any]) -> None:
+    def _on_statement(self, statement: dict[str, Any]) -> None:
         """Note a statement that changes rows without row events."""
-        if self._told is not None:
-            self._lose_at(self._told)
+        if self._pending_statement is not None:
+            self._invalidate_at(self._pending_statement)
         is_whole = (
             "PARTITION" not in (statement["query"] or "").upper()
             or kind_of(statement["query"]) is StatementKind.TRUNCATE
         )
         if statement["op"] == "ddl" or not is_whole:
-            self._told = statement
+            self._pending_statement = statement
         else:
             self._emptied = statement["seq"]
             self._states.clear()
 
-    def _gather(self, rows: pa.Table) -> None:
+    def _buffer_rows(self, rows: pa.Table) -> None:
         if not rows.num_rows:
             return
-        if self._told is not None:
+        if self._pending_statement is not None:
             # It changed no column, so it changed rows.
-            self._lose_at(self._told)
+            self._invalidate_at(self._pending_statement)
         if self.schema is None or not self._is_there:
             what = "that does not exist" if self._is_known else "whose columns are not known"
             why = f" ({self._reason})" if self._reason else ""
             raise self._error(f"the binlog has rows of a table {what}{why}; {RELOAD_HINT}")
         lost = self._lost_columns(rows)
         if lost:
-            self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
+            self._merge(replace(self._marker, position=_place(rows.slice(0, 1).to_pylist()[0])))
             raise self._error(
                 f"the binlog has rows without {min(lost)}: set"
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
@@ -322,12 +320,12 @@ class Walk:
             if not pc.any(is_loaded).as_py():
                 raise
             # Snapshot rows are current; the stream may not have reached their columns yet.
-            if self._load is None or self._load.on_unreadable is None:
+            if self._snapshot is None or self._snapshot.on_unreadable is None:
                 raise self._error(
                     f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}"
                 ) from None
-            self._load.on_unreadable(error.message)
-            self._gather(rows.filter(pc.invert(is_loaded)))
+            self._snapshot.on_unreadable(error.message)
+            self._buffer_rows(rows.filter(pc.invert(is_loaded)))
 
     def _lost_columns(self, rows: pa.Table) -> set[str]:
         """Return columns whose values are needed but missing in the binlog."""
@@ -346,8 +344,8 @@ class Walk:
         if not key:
             return all_states(rows, self.schema, self._images)
         states, last_values = None, self._target.soft_deletes
-        if self._prepared is not None:
-            states = self._prepared.of(rows, self.schema, last_values=last_values)
+        if self._precomputed is not None:
+            states = self._precomputed.of(rows, self.schema, last_values=last_values)
         if states is None:
             states = final_states(
                 rows, self.schema, key, last_values=last_values, images=self._images
@@ -367,26 +365,26 @@ class Walk:
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
 
-    def _merge(self, mark: Mark) -> None:
+    def _merge(self, marker: CommitMarker) -> None:
         """Merge the collected states, with a commit marker."""
         if self.schema is None:
             return
         key = key_of(self.schema)
         # The last of these commits gets the marker.
         is_key_noted = merge_key_recorded(self._target, key)
-        own = None if self._states else mark
+        own = None if self._states else marker
         own_of_rows = own if is_key_noted else None
         self._shape(self.schema, own_of_rows if self._emptied is None else None)
         if self._emptied is not None:
-            self._target.empty(self._emptied, own_of_rows)
+            self._target.delete_older_than(self._emptied, own_of_rows)
         if not is_key_noted:
-            record_merge_key(self._target, self._name, key, self._came_from, own)
+            record_merge_key(self._target, self._name, key, self._source_columns, own)
         if self._states:
             fields = delta_schema(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
             check_partition_values(self._target, states, self._name)
             if not key:
-                apply_multiset(self._target, states, mark, self._name)
+                apply_multiset(self._target, states, marker, self._name)
             for name in key:
                 if states.column(name).null_count:
                     raise self._error(
@@ -396,52 +394,52 @@ class Walk:
                 # Each part already has only the last states.
                 if len(self._states) > 1:
                     states = latest_per_key(states, key)
-                self._target.merge(states, key, mark)
+                self._target.merge(states, key, marker)
         self._states, self._emptied = [], None
         self._hold(self.schema)
 
     def _hold(self, schema: TableSchema) -> None:
         """Record that the Delta table has the columns of `schema`."""
-        self._came_from = _as_they_are(schema)
-        self._held = _described(delta_schema(schema))
+        self._source_columns = _as_they_are(schema)
+        self._delta_columns = _described(delta_schema(schema))
 
-    def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
+    def _shape(self, schema: TableSchema, marker: CommitMarker | None) -> None:
         """Give the Delta table the table's columns."""
-        wanted, held = delta_schema(schema), self._target.columns()
+        needed, held = delta_schema(schema), self._target.columns()
         if held is None:
-            self._target.create(wanted, {})
+            self._target.create(needed, {})
             return
-        if _described(held) == _described(wanted):
+        if _described(held) == _described(needed):
             return  # maybe a process changed them before it ended
         self._check_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
-            for name, old in self._came_from.items()
+            for name, old in self._source_columns.items()
             if old in held.names
             # Columns of a table that a snapshot or another table replaces need no conversion.
             and (
-                (self._load is None and self._held)
-                or held.field(old).type == wanted.field(name).type
+                (self._snapshot is None and self._delta_columns)
+                or held.field(old).type == needed.field(name).type
             )
         }
         stays = all(
-            came_from.get(name) == name and wanted.field(name).type == held.field(name).type
+            came_from.get(name) == name and needed.field(name).type == held.field(name).type
             for name in held.names
         )
         if stays:
-            added = [field for field in wanted if field.name not in held.names]
-            self._target.add_columns(added, mark)
+            added = [field for field in needed if field.name not in held.names]
+            self._target.add_columns(added, marker)
         else:
-            self._target.rewrite_columns(wanted, came_from, mark)
+            self._target.rewrite_columns(needed, came_from, marker)
 
     def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
         """MirrorError if the Delta table has neither the columns of before nor the current ones.
 
         Otherwise values would be taken from the wrong columns.
         """
-        if not self._held or self._load is not None or self._target.is_empty():
+        if not self._delta_columns or self._snapshot is not None or self._target.is_empty():
             return
-        others = {*found.items()} ^ {*self._held.items()}
+        others = {*found.items()} ^ {*self._delta_columns.items()}
         if others:
             raise self._error(
                 "the Delta table has columns that the mirror did not add, or lacks some that it"
@@ -452,14 +450,14 @@ class Walk:
         """Return whether there are no rows: then no statement can change any."""
         return not self._states and (self._emptied is not None or self._target.is_empty())
 
-    def _lose_at(self, told: dict[str, Any]) -> None:
+    def _invalidate_at(self, told: dict[str, Any]) -> None:
         """Handle a statement that changed the rows; see `_lose`."""
         query = f"{(told['query'] or '')[:200]!r}"
         reason = f"the binlog does not contain the rows that a statement changed: {query}"
-        self._lose(told["seq"], reason, brings=may_add_rows(told["query"]))
-        self._told = None
+        self._invalidate(told["seq"], reason, brings=may_add_rows(told["query"]))
+        self._pending_statement = None
 
-    def _lose(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
+    def _invalidate(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
         """Raise as the rows are unknown after `seq`, unless there are none or a snapshot follows.
 
         If the table is dropped later in the batch, its rows are removed at once. Earlier changes
@@ -470,21 +468,21 @@ class Walk:
         if not brings and self._is_empty():
             return
         at = pack(seq["file"], seq["pos"])
-        if self._load is None and self._gone is not None and at < self._gone:
+        if self._snapshot is None and self._gone is not None and at < self._gone:
             # The table is dropped later, with all of its rows.
             self._emptied = self._with_epoch(seq)
             self._states.clear()
             return
-        begins = None if self._load is None else self._load.restart_after
+        begins = None if self._snapshot is None else self._snapshot.restart_after
         if begins is not None:
             begins(self._with_epoch(seq))
             self._is_unread = True
-        self._merge(replace(self._mark, version=at, batch=None, fingerprint=None))
+        self._merge(replace(self._marker, position=at, batch=None, fingerprint=None))
         if begins is None:
             raise self._error(f"{reason}; {RELOAD_HINT}")
 
     def _with_epoch(self, seq: Mapping[str, int]) -> dict[str, int]:
-        return {"epoch": self._mark.log.epoch, **seq}
+        return {"epoch": self._marker.log.epoch, **seq}
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
@@ -509,7 +507,7 @@ def _described(columns: pa.Schema) -> dict[str, pa.DataType]:
 
 def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """Rename the columns as a statement did, and drop the columns that it dropped."""
-    kept = [name for name in states.column_names if name in names or name in {SEQ, GONE}]
+    kept = [name for name in states.column_names if name in names or name in {SEQ, TOMBSTONE}]
     return states.select(kept).rename_columns([names.get(name, name) for name in kept])
 
 
@@ -522,5 +520,5 @@ def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
         for field in fields
     ]
     return pa.table(
-        [*columns, states.column(GONE)], schema=fields.append(pa.field(GONE, pa.bool_()))
+        [*columns, states.column(TOMBSTONE)], schema=fields.append(pa.field(TOMBSTONE, pa.bool_()))
     )

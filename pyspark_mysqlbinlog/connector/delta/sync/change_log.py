@@ -28,10 +28,11 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.sections import drop_applied, packed_positions
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
+from pyspark_mysqlbinlog.connector.delta.sync.constants import CHANGE_LOG_SOURCE, STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop
 from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import drops_after
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
@@ -40,13 +41,13 @@ from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
     held_fingerprint,
     position_of,
 )
-from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.synced_table import SyncedTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
+__all__ = ["COLUMNS", "RESET", "ChangeLog", "starts_or_restarts_snapshot"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,8 +78,6 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("source", pa.struct(_SOURCE)),
 ]
 COLUMNS = pa.schema(_COLUMNS)
-# A property: identity of the binlog that its changes come from.
-_CHANGES = "mysqlbinlog.changeLogSource"
 # A transaction identifier: the snapshot of the table in progress; 0 for none.
 _LOADING = "mysqlbinlog:loading"
 # A transaction identifier: the last snapshot of the table that began.
@@ -89,60 +88,53 @@ _LOAD_ANEW = "reload the table, or set another path for its change log"
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ChangeLogState:
     """The state in the change log's last commit.
 
     Attributes
     ----------
     boundary : packed position up to which it is complete; 0 if it has nothing of this binlog.
     last : maximum position of its rows; snapshot rows are after the boundary.
-    loading : the snapshot in progress; 0 for none.
+    snapshot : the snapshot in progress; 0 for none.
     """
 
     boundary: int = 0
     last: int = 0
-    loading: int = 0
+    snapshot: int = 0
 
     @classmethod
-    def of(cls, target: DeltaTarget, log: LogIdentity) -> _Held:
+    def of(cls, target: DeltaTarget, log: LogIdentity) -> _ChangeLogState:
         numbers = (str(log), _last_of(log), _LOADING)
-        return cls(*(target.applied(name) or 0 for name in numbers))
+        return cls(*(target.txn_version(name) or 0 for name in numbers))
 
 
-class ChangeLog:
+class ChangeLog(SyncedTable):
     """One table's change log. `append` raises MirrorError if a change would be missing.
 
     Attributes
     ----------
     uri : of its Delta table.
-    stopped : why nothing is appended any more; None if it is not stopped.
-    state : its state after the query's last batch; None if not known.
     """
 
     def __init__(
         self,
         table: Table,
         target: DeltaTarget,
-        look_at: FingerprintAt,
+        fingerprint_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
-        self.state = state
-        self._table = table
-        self._name = ".".join(table)
-        self._target = target
-        self._same_log = LogIdentityCheck(self._name, target, look_at, _LOAD_ANEW)
+        super().__init__(table, target, fingerprint_at, state)
+        self._same_log = LogIdentityCheck(self._name, target, fingerprint_at, _LOAD_ANEW)
         self.uri = target.uri
-        self._is_joined = self._is_left = False
-        self._joined_in: LogIdentity | None = None
-        self._loading = 0
-        self.stopped = target.properties().get(STOPPED) or None
+        self._is_left = False
+        self._snapshot = 0
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
         """Stop appending, in this query and later ones, until one can join the change log again.
 
         batch : in which the error occurred.
         """
-        self._target.look_again()
+        self._target.forget_state()
         if self._target.columns() is None:
             self._target.create(COLUMNS, {})
         self._target.set_properties({STOPPED: error.message})
@@ -156,31 +148,30 @@ class ChangeLog:
 
     def _note_chunks(self, batch: Batch) -> None:
         """Record that a batch's chunks are missing, which no binlog position shows."""
-        if self.state is not None and batch.loads(self._table):
+        if self.state is not None and batch.snapshots(self._table):
             self.state = replace(self.state, lacks_chunks=True)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append the new changes of one batch; returns how many."""
         if batch.log_before is not None:
-            if not self._is_left and (missing := None if self._is_joined else self._missing(batch)):
+            missing = None if self._is_left or self._is_checked else self._missing(batch)
+            if missing is not None:
                 raise missing
             self._enter_log(batch.log_before, batch)
             if not self._is_left and self._target.columns() is not None:
                 self.state = AppliedState.of(self._target, batch)
             return 0
-        if self._joined_in != batch.mark.log:
-            # A table that did not exist where the previous binlog ended has not entered this one.
-            self._joined_in, self._is_joined = batch.mark.log, False
-        is_loaded = batch.loads(self._table)
+        self._check_again_in(batch.marker.log)
+        is_loaded = batch.snapshots(self._table)
         left = _renamed_away(changes, now.versions, pack_position(batch.start))
-        is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
-        if is_quiet and (self._is_joined or not _is_known(now.versions)):
+        is_quiet = not (changes.num_rows or left or is_loaded or self._snapshot)
+        if is_quiet and (self._is_checked or not _is_known(now.versions)):
             return 0
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
-        done = self._target.applied(batch.query)
+        done = self._target.txn_version(batch.query)
         self._is_left = is_left = self._is_left or self._was_left(batch)
-        may_begin = begins_load(batch, self._table) or (
+        may_begin = starts_or_restarts_snapshot(batch, self._table) or (
             batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
         )
         if is_left and not may_begin:
@@ -190,7 +181,7 @@ class ChangeLog:
                 # The Delta table does not have the stop.
                 raise self._error(self.state.stopped)
             return 0
-        missing = None if self._is_joined else self._missing(batch)
+        missing = None if self._is_checked else self._missing(batch)
         if missing is not None:
             if not may_begin:
                 raise missing
@@ -199,41 +190,49 @@ class ChangeLog:
         if done is None:
             if self.stopped is not None and not batch.is_first and not may_begin:
                 return 0
-            begins = self._join(now, batch, may_begin=may_begin)
+            begins = self._attach(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
-            self._go_on_again()  # another query could not join
-        if done is not None and not self._is_joined:
+            self._resume_after_stop()  # another query could not join
+        if done is not None and not self._is_checked:
             self._check_log(now, batch, may_begin=may_begin)
-        held = _Held.of(self._target, batch.mark.log)
+        held = _ChangeLogState.of(self._target, batch.marker.log)
         if missing is not None or is_left:
             # If an older version of its rows was restored, its markers claim more than its rows.
-            held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
-        is_new_load = begins_load(batch, self._table) and not self._has_begun(batch)
+            held = replace(
+                held, boundary=min(held.boundary, pack_position(batch.start)), snapshot=0
+            )
+        is_new_load = starts_or_restarts_snapshot(batch, self._table) and not self._has_begun(batch)
         is_done = done is not None and done >= batch.number
-        if is_done and held.boundary >= batch.mark.version and not is_new_load:
-            self._remember(held.loading, batch)
+        if is_done and held.boundary >= batch.marker.position and not is_new_load:
+            self._record_state(held.snapshot, batch)
             return 0
-        if done is not None and not self._is_joined:
-            self._same_log.check_resumable(held.boundary, batch.start, batch.mark.log)
-        load = self._load_of(batch, held) if is_loaded else 0
-        if load and load != held.loading:
-            begins = self._begin_of_load(now, batch)
+        if done is not None and not self._is_checked:
+            self._same_log.check_resumable(held.boundary, batch.start, batch.marker.log)
+        load = self._snapshot_of(batch, held) if is_loaded else 0
+        if load and load != held.snapshot:
+            begins = self._begin_of_snapshot(now, batch)
         rows = drop_applied(changes, held.boundary)
         loading = 0 if batch.completes_snapshot(self._table) else load
         places = {at for at in left if at > held.boundary}
         if begins is not None:
             places.add(begins)
-        if done is None or places or rows.num_rows or loading != held.loading:
+        if done is None or places or rows.num_rows or loading != held.snapshot:
             count = rows.num_rows
             rows = rows.select(COLUMNS.names).cast(COLUMNS)
             rows = pa.concat_tables([*(self._begin_row(at, batch) for at in sorted(places)), rows])
-            mark = self._mark(rows, batch, replace(held, loading=loading))
-            if load and load != held.loading:
-                mark = replace(mark, more=(*mark.more, (_LAST_LOAD, _last_load(batch))))
-            self._target.append(rows, mark)
+            marker = self._marker(rows, batch, replace(held, snapshot=loading))
+            if load and load != held.snapshot:
+                marker = replace(
+                    marker,
+                    extra_transactions=(
+                        *marker.extra_transactions,
+                        (_LAST_LOAD, _last_load(batch)),
+                    ),
+                )
+            self._target.append(rows, marker)
         else:
             count = 0
-        self._remember(loading, batch)
+        self._record_state(loading, batch)
         return count
 
     def _only_passed_by(self, now: TableVersions, batch: Batch) -> bool:
@@ -247,43 +246,46 @@ class ChangeLog:
 
         The change log has everything of the previous one, which has ended.
         """
-        done = self._target.applied(batch.query)
+        done = self._target.txn_version(batch.query)
         if self._is_left or self._was_left(batch):
             return  # stopped
         if done is None:
             return  # later changes are appended after this query has joined it
-        known = self._target.properties().get(_CHANGES)
-        if known in {None, str(batch.mark.log)}:
+        known = self._target.properties().get(CHANGE_LOG_SOURCE)
+        if known in {None, str(batch.marker.log)}:
             return
         if known != str(before):
             raise self._of_another_log(known, before)
-        log, held = batch.mark.log, _Held.of(self._target, before)
-        more = (_last_of(log), 0), (_LOADING, held.loading)
-        self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
+        log, held = batch.marker.log, _ChangeLogState.of(self._target, before)
+        more = (_last_of(log), 0), (_LOADING, held.snapshot)
+        self._target.set_properties(
+            {CHANGE_LOG_SOURCE: str(log)}, replace(batch.marker, extra_transactions=more)
+        )
 
     def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
         """MirrorError unless it has entered the binlog of this batch.
 
         may_begin : all rows of the table follow.
         """
-        log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
+        log, known = batch.marker.log, self._target.properties().get(CHANGE_LOG_SOURCE, "")
         if known == str(log):
             return
-        if may_begin and batch.loads(self._table) and log.continues(known):
-            self._target.set_properties({_CHANGES: str(log)})
+        if may_begin and batch.snapshots(self._table) and log.continues(known):
+            self._target.set_properties({CHANGE_LOG_SOURCE: str(log)})
             return
         # A table that did not exist where the previous binlog ended lacks nothing of it.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
             raise self._of_another_log(known, log)
-        self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
+        marker = CommitMarker(log, pack_position(batch.start))
+        self._target.set_properties({CHANGE_LOG_SOURCE: str(log)}, marker)
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
         # After a change of the base name the epoch is larger, and `seq` stays in order.
         remedy = _LOAD_ANEW if log.continues(known) else "set another path for its change log"
         return self._error(f"its changes are from another binlog ({known}, now {log}): {remedy}")
 
-    def _remember(self, loading: int, batch: Batch) -> None:
-        self._is_joined, self._loading = True, loading
+    def _record_state(self, loading: int, batch: Batch) -> None:
+        self._is_checked, self._snapshot = True, loading
         if self._target.columns() is not None:
             self.state = AppliedState.of(self._target, batch)
 
@@ -307,48 +309,48 @@ class ChangeLog:
             return False
         # Another query may have appended the changes, but not the snapshot rows. No position shows
         # those: without traffic, all of a snapshot is at one position.
-        if batch.loads(self._table) or (self.state is not None and self.state.lacks_chunks):
+        if batch.snapshots(self._table) or (self.state is not None and self.state.lacks_chunks):
             return True
-        held = _Held.of(self._target, batch.log_before or batch.mark.log)
+        held = _ChangeLogState.of(self._target, batch.log_before or batch.marker.log)
         return held.boundary < pack_position(batch.start)
 
     def _has_begun(self, batch: Batch) -> bool:
         """Return whether a snapshot began in this very batch, which is replayed."""
-        return self.stopped is None and self._target.applied(_LAST_LOAD) == _last_load(batch)
+        return self.stopped is None and self._target.txn_version(_LAST_LOAD) == _last_load(batch)
 
-    def _load_of(self, batch: Batch, held: _Held) -> int:
+    def _snapshot_of(self, batch: Batch, held: _ChangeLogState) -> int:
         """Return the number of the snapshot that a batch is a part of.
 
         MirrorError if the change log does not have the snapshot that the batch continues.
         """
         this = _load_number(batch)
-        if begins_load(batch, self._table):
+        if starts_or_restarts_snapshot(batch, self._table):
             return this
-        if _is_of_query(held.loading, this):
-            return held.loading
+        if _is_of_query(held.snapshot, this):
+            return held.snapshot
         if batch.has_read_none(self._table):
             return this
-        if held.loading:
+        if held.snapshot:
             raise self._error(f"a snapshot by another query is incomplete; {_LOAD_ANEW}")
         raise self._error(
             "it does not have the snapshot that this batch continues: it was replaced by an older"
             f" copy or by another table, or another query read its snapshot; {_LOAD_ANEW}"
         )
 
-    def _join(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> int | None:
+    def _attach(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> int | None:
         """Continue the change log, or begin it.
 
         may_begin : as in `_check_log`.
 
         Returns the packed position after which all rows of the table follow, if a gap precedes it.
         """
-        columns, log = self._target.columns(), str(batch.mark.log)
+        columns, log = self._target.columns(), str(batch.marker.log)
         if columns is not None and columns != COLUMNS:
             raise OptionError(
                 f"change_log: {self.uri} has other columns than a change log: set another path"
             )
-        known = self._target.properties().get(_CHANGES)
-        held = _Held.of(self._target, batch.mark.log)
+        known = self._target.properties().get(CHANGE_LOG_SOURCE)
+        held = _ChangeLogState.of(self._target, batch.marker.log)
         new = _begins_in(now, batch.start)
         begins: int | None = None
         if known is None or (not held.boundary and self._target.is_empty()):
@@ -360,49 +362,49 @@ class ChangeLog:
         elif known != log:
             self._check_log(now, batch, may_begin=may_begin)
         else:
-            begins = self._go_on(held, new, batch)
+            begins = self._resume(held, new, batch)
         if columns is None:
-            self._target.create(COLUMNS, {_CHANGES: log})
+            self._target.create(COLUMNS, {CHANGE_LOG_SOURCE: log})
         elif known != log:
-            self._target.set_properties({_CHANGES: log})
+            self._target.set_properties({CHANGE_LOG_SOURCE: log})
         if self.stopped is not None:
-            self._go_on_again()
+            self._resume_after_stop()
         return begins
 
-    def _go_on_again(self) -> None:
+    def _resume_after_stop(self) -> None:
         self._target.set_properties({STOPPED: ""})
         self.stopped, self._is_left = None, False
 
     def _check_beginning(self, new: int | None, batch: Batch) -> None:
         """Check that a change log that does not exist yet may begin with this batch."""
-        if not batch.is_first and not batch.loads(self._table) and new is None:
+        if not batch.is_first and not batch.snapshots(self._table) and new is None:
             raise self._error(
                 "it has no change log, or no longer one, and the query is already past"
                 f" {batch.start}: earlier changes would be missing; {_LOAD_ANEW}"
             )
 
-    def _go_on(self, held: _Held, new: int | None, batch: Batch) -> int | None:
+    def _resume(self, held: _ChangeLogState, new: int | None, batch: Batch) -> int | None:
         """Join a change log that has changes of this binlog; see `_join`."""
         begins: int | None = None
-        if batch.loads(self._table):
+        if batch.snapshots(self._table):
             begin = pack_position(batch.start)
         elif new is not None and held.boundary < pack_position(batch.start):
             begin = begins = new
-        elif held.loading:
+        elif held.snapshot:
             raise self._error(f"a snapshot by another query is incomplete; {_LOAD_ANEW}")
         else:
             self._same_log.check_no_gap(held.boundary, batch.start)
             begin = held.boundary
         # Changes after all of its rows keep the order, whatever happened to the binlog in between.
         if begin <= max(held.boundary, held.last):
-            self._same_log.check_same_log(held.boundary, batch.start, batch.mark.log)
+            self._same_log.check_same_log(held.boundary, batch.start, batch.marker.log)
         return begins
 
-    def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:
+    def _begin_of_snapshot(self, now: TableVersions, batch: Batch) -> int:
         """Return the packed position after which all rows of a table in snapshot follow."""
-        assert batch.load is not None
-        if self._table in batch.load.invalidated_at:
-            return pack(*batch.load.invalidated_at[self._table])
+        assert batch.snapshot is not None
+        if self._table in batch.snapshot.invalidated_at:
+            return pack(*batch.snapshot.invalidated_at[self._table])
         start = pack_position(batch.start)
         return max((at for at in now.came_by_rename if at >= start), default=start)
 
@@ -414,34 +416,33 @@ class ChangeLog:
             "ts": datetime.now(UTC),
             "database": self._table[0],
             "table": self._table[1],
-            "seq": {"epoch": batch.mark.log.epoch, **row},
+            "seq": {"epoch": batch.marker.log.epoch, **row},
             "source": {**row, "file": position.file},
         }
         return pa.Table.from_pylist([begin], COLUMNS)
 
-    def _mark(self, rows: pa.Table, batch: Batch, held: _Held) -> Mark:
+    def _marker(self, rows: pa.Table, batch: Batch, held: _ChangeLogState) -> CommitMarker:
         """Return the commit marker for rows; a boundary after the batch is kept."""
-        mark, log = batch.mark, batch.mark.log
-        if held.boundary > mark.version:
+        marker, log = batch.marker, batch.marker.log
+        if held.boundary > marker.position:
             fingerprint = held_fingerprint(self._target, log)
-            mark = replace(mark, version=held.boundary, fingerprint=fingerprint)
+            marker = replace(marker, position=held.boundary, fingerprint=fingerprint)
         last = max(held.last, pc.max(packed_positions(rows)).as_py() or 0)
-        return replace(mark, more=((_last_of(log), last), (_LOADING, held.loading)))
-
-    def _error(self, message: str) -> MirrorError:
-        return MirrorError(message, table=self._name)
+        return replace(
+            marker, extra_transactions=((_last_of(log), last), (_LOADING, held.snapshot))
+        )
 
 
 def _last_of(log: LogIdentity) -> str:
     return f"{log}:last"
 
 
-def begins_load(batch: Batch, table: Table) -> bool:
+def starts_or_restarts_snapshot(batch: Batch, table: Table) -> bool:
     """Return whether a table's snapshot begins in a batch, or restarts after a statement."""
-    if batch.load is None or batch.starts_snapshot(table):
-        return batch.load is not None
-    before = {} if batch.load_before is None else batch.load_before.invalidated_at
-    lost = batch.load.invalidated_at.get(table)
+    if batch.snapshot is None or batch.starts_snapshot(table):
+        return batch.snapshot is not None
+    before = {} if batch.snapshot_before is None else batch.snapshot_before.invalidated_at
+    lost = batch.snapshot.invalidated_at.get(table)
     return lost is not None and lost != before.get(table)
 
 

@@ -26,8 +26,8 @@ __all__ = ["RowsWhere", "conditions_of"]
 RowsWhere = Callable[[Table, Iterator[str]], Generator[tuple[pa.Table, ImageStore]]]
 
 # Limits of one SELECT. MySQL 5.7.9 to 5.7.11 has 1.5 MB for the range optimizer.
-_MOST_KEYS = 1_000
-_MOST_CHARACTERS = 256 << 10
+_MAX_KEYS = 1_000
+_MAX_CHARACTERS = 256 << 10
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
@@ -41,10 +41,10 @@ def conditions_of(schema: TableSchema, keys: pa.Table) -> Iterator[str]:
     values = keys.select([delta_name(column.name) for column in columns])
     piece: list[str] = []
     size = 0
-    for row in (row for batch in values.to_batches(_MOST_KEYS) for row in batch.to_pylist()):
+    for row in (row for batch in values.to_batches(_MAX_KEYS) for row in batch.to_pylist()):
         piece.append(_equal(columns, [*row.values()]))
         size += len(piece[-1])
-        if len(piece) == _MOST_KEYS or size > _MOST_CHARACTERS:
+        if len(piece) == _MAX_KEYS or size > _MAX_CHARACTERS:
             yield " OR ".join(piece)
             piece, size = [], 0
     if piece:

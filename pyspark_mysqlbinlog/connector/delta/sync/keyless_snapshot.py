@@ -20,7 +20,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
-from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import RELOAD_HINT, delta_schema
+from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import delta_schema
+from pyspark_mysqlbinlog.connector.delta.sync.constants import RELOAD_HINT
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -107,7 +108,7 @@ def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
     """
     texts = load.rows.column("after")
     try:
-        rows = RowImageReader(schema.columns, schema.full_name).read(texts)
+        rows = RowImageReader(schema.columns, schema.full_name).from_json(texts)
     except (SchemaError, UnrepresentableValueError) as error:
         raise MirrorError(
             f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}",

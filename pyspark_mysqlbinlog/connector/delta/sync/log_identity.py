@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, fingerprint_of
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
-from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SOURCE_LOG
+from pyspark_mysqlbinlog.connector.log.server_log import is_searched
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     LostConnectionError,
@@ -24,7 +26,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 
-__all__ = ["FingerprintAt", "LogIdentityCheck", "held_fingerprint", "position_of"]
+__all__ = ["FingerprintAt", "LogIdentityCheck", "held_fingerprint", "position_of", "source_log"]
 
 # Returns a position's fingerprint in the current binlog.
 FingerprintAt = Callable[[Position], Fingerprint | None]
@@ -42,7 +44,7 @@ class LogIdentityCheck:
 
     table: str
     target: DeltaTarget
-    look_at: FingerprintAt
+    fingerprint_at: FingerprintAt
     remedy: str
 
     def check_no_gap(self, applied: int, start: Position) -> None:
@@ -73,7 +75,7 @@ class LogIdentityCheck:
         known = held_fingerprint(self.target, log)
         place = position_of(applied, start)
         try:
-            found = self.look_at(place)
+            found = self.fingerprint_at(place)
         except LostConnectionError:
             raise
         except InvalidPositionError:
@@ -95,7 +97,28 @@ class LogIdentityCheck:
 
 def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> Fingerprint | None:
     """Return the fingerprint that a Delta table has of its applied position."""
-    return fingerprint_of(target.applied(log.event), target.applied(log.file))
+    return fingerprint_of(target.txn_version(log.event), target.txn_version(log.file))
+
+
+def source_log(target: DeltaTarget, table: str, log: LogIdentity) -> str | None:
+    """Return the binlog of the positions in a mirror's rows; None if it has no rows yet.
+
+    MirrorError if no mirror wrote them.
+
+    table : its name, for errors.
+    log : that of the query's batch.
+    """
+    known, columns = target.properties().get(SOURCE_LOG), target.columns()
+    is_mirror = columns is not None and SEQ in columns.names
+    if known is None and is_mirror and target.txn_version(str(log)) is not None:
+        return str(log)  # the writing process ended before it could record that
+    if known is None and not target.is_empty():
+        raise MirrorError(
+            "the Delta table has rows that no mirror wrote: set another target, or remove the"
+            " table",
+            table=table,
+        )
+    return known
 
 
 def position_of(place: int, like: Position) -> Position:
@@ -113,4 +136,4 @@ def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
     """
     event = (known.length, known.checksum)
     is_same = found.length and (found.length, found.checksum) == event
-    return known.created == found.created and (bool(is_same) or not is_looked_for(place))
+    return known.created == found.created and (bool(is_same) or not is_searched(place))

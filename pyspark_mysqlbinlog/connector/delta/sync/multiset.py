@@ -21,13 +21,13 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import (
     MultiplicityChange,
     canonical_row_bytes,
     net_changes,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import Table
@@ -67,19 +67,19 @@ def check_multiset_supported(schema: TableSchema, *, soft_deletes: bool) -> None
         )
 
 
-def apply_multiset(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) -> None:
+def apply_multiset(target: DeltaTarget, states: pa.Table, marker: CommitMarker, table: str) -> None:
     """Apply removed and added rows, in order, to a Delta table that has their columns.
 
     states : from `states.all_states`.
 
     Raises MirrorError, and changes nothing, if a removed row does not exist often enough.
     """
-    names = [name for name in states.column_names if name not in {SEQ, GONE}]
+    names = [name for name in states.column_names if name not in {SEQ, TOMBSTONE}]
     texts: list[Any] = canonical_row_bytes(states.select(names)).to_pylist()
-    gone: list[Any] = states.column(GONE).to_pylist()
+    gone: list[Any] = states.column(TOMBSTONE).to_pylist()
     net = net_changes(texts, gone)
     taken = [each for each in net if each.least < 0]
-    held = target.copies(_at(states, taken).select(names)) if taken else []
+    held = target.count_equal_rows(_at(states, taken).select(names)) if taken else []
     for each, count in zip(taken, held, strict=True):
         if count + each.least < 0:
             raise _not_equal(states, each, count, table)
@@ -91,9 +91,9 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, mark: Mark, table: str
     again = [each.last for each in fewer for _ in range(left[each.last])]
     again += [each.last for each in more for _ in range(each.change)]
     removed = target.rewrite_equal_rows(
-        _at(states, fewer).drop([GONE]),
-        states.take(pa.array(again, pa.int64())).drop([GONE]),
-        mark,
+        _at(states, fewer).drop([TOMBSTONE]),
+        states.take(pa.array(again, pa.int64())).drop([TOMBSTONE]),
+        marker,
     )
     expected = sum(left[each.last] - each.change for each in fewer)
     if removed != expected:

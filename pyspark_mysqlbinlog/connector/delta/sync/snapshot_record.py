@@ -17,11 +17,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["LAST_LOADED", "LOADING", "SnapshotRecord"]
-
-# The table properties.
-LAST_LOADED = "mysqlbinlog.lastSnapshot"
-LOADING = "mysqlbinlog.snapshotInProgress"
+__all__ = ["SnapshotRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class SnapshotRecord:
 
     def has_completed(self, batch: Batch, table: Table) -> bool:
         """Return whether the batch's chunks of the table are a part of it, and it is complete."""
-        if self.completed_in is None or not batch.loads(table):
+        if self.completed_in is None or not batch.snapshots(table):
             return False
         if batch.starts_snapshot(table):
             return self.is_begun_by(batch)
@@ -109,6 +105,6 @@ class SnapshotRecord:
 
     def is_unread_before(self, batch: Batch) -> bool:
         """Return whether it began in this batch: its rows are read at the batch's end or later."""
-        is_this_log = self.begin["epoch"] == batch.mark.log.epoch
+        is_this_log = self.begin["epoch"] == batch.marker.log.epoch
         begin = pack(self.begin["file"], self.begin["pos"])
         return is_this_log and begin >= pack_position(batch.start)

@@ -11,19 +11,18 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.sync.constants import MERGE_KEY
 
-__all__ = ["KEY", "merge_key_recorded", "record_merge_key"]
+__all__ = ["merge_key_recorded", "record_merge_key"]
 
 _LOG = logging.getLogger(__name__)
-# A table property: the names of the key's columns, sorted, as JSON.
-KEY = "mysqlbinlog.mergeKey"
 
 
 def merge_key_recorded(target: DeltaTarget, key: Sequence[str]) -> bool:
     """Return whether a table has no soft-deleted rows, or has recorded this key for them."""
-    return not target.soft_deletes or not key or target.properties().get(KEY) == _text(key)
+    return not target.soft_deletes or not key or target.properties().get(MERGE_KEY) == _text(key)
 
 
 def record_merge_key(
@@ -31,13 +30,13 @@ def record_merge_key(
     table: str,
     key: Sequence[str],
     came_from: Mapping[str, str],
-    mark: Mark | None,
+    marker: CommitMarker | None,
 ) -> None:
     """Record the key, with a commit marker, after removing rows soft-deleted by another key.
 
     came_from : a column's name -> its name at the batch's start, if that was another one.
     """
-    noted = target.properties().get(KEY)
+    noted = target.properties().get(MERGE_KEY)
     if noted is not None and {*json.loads(noted)} != {came_from.get(name, name) for name in key}:
         _LOG.warning(
             "%s: the key changed to (%s); soft-deleted rows cannot be matched by the new key and"
@@ -46,7 +45,7 @@ def record_merge_key(
             ", ".join(key),
         )
         target.remove_deleted()
-    target.set_properties({KEY: _text(key)}, mark)
+    target.set_properties({MERGE_KEY: _text(key)}, marker)
 
 
 def _text(key: Sequence[str]) -> str:

@@ -34,6 +34,14 @@ class TableVersions:
         what = self.versions[0][1] if len(self.versions) == 1 else None
         return what if isinstance(what, TableSchema) else None
 
+    def since(self, applied: int) -> tuple[Version, ...]:
+        """Return the versions from the one that is valid at a packed position."""
+        first = 0
+        for at, (start, _) in enumerate(self.versions):
+            if pack_position(start) <= applied:
+                first = at
+        return self.versions[first:]
+
     def is_absent_at(self, start: Position) -> bool:
         """Return whether the table is known not to exist at a batch's start."""
         if not self.versions:

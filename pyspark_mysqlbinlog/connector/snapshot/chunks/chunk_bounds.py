@@ -18,14 +18,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import gaps_after, where, within
+from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import (
+    gaps_after,
+    range_condition,
+    upper_bound,
+)
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES
 
-__all__ = ["last_bound", "next_bound", "where"]
+__all__ = ["last_bound", "next_bound", "range_condition"]
 
 
 def next_bound(
@@ -49,7 +53,7 @@ def next_bound(
     if rows < 1:
         raise ValueError(f"expected a chunk of 1 or more rows, found {rows}")
     # Evaluated for the row that is found: a condition would split one interval into several.
-    is_within = within(key, last)
+    is_within = upper_bound(key, last)
     left = rows
     for condition, order in gaps_after(key, after):
         rows_of = _from(table, key, condition)
@@ -63,7 +67,7 @@ def next_bound(
         counted = _count(client, rows_of)
         # Rows may have been added since: always ask for at least one.
         left -= min(counted, left - 1)
-    left = _count(client, _from(table, key, where(key, after, last)))
+    left = _count(client, _from(table, key, range_condition(key, after, last)))
     return (last, left) if left else (None, 0)
 
 

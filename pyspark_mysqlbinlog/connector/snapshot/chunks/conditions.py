@@ -17,17 +17,17 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import quoted
 
-__all__ = ["gaps_after", "where", "within"]
+__all__ = ["gaps_after", "range_condition", "upper_bound"]
 
 # Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and it uses 230
 # bytes for each number.
-_MOST_LISTED = 4096
+_MAX_LISTED_NUMBERS = 4096
 # Numbers that are queried one by one, before they are queried in lists of as many.
-_ONE_BY_ONE = 64
-_MOST_NUMBERS = 1 << 16
+_MAX_SINGLE_QUERIES = 64
+_MAX_NUMBERS = 1 << 16
 
 
-def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
+def range_condition(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
     """Return the SQL condition for the rows after `after` up to and including `upto`; never empty.
 
     It names columns without their table.
@@ -50,7 +50,7 @@ def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
     return " AND ".join(conditions) or "TRUE"
 
 
-def within(key: LoadKey, upto: Bound) -> str:
+def upper_bound(key: LoadKey, upto: Bound) -> str:
     """Return an expression that tests whether a row is at or before a bound; uses no index.
 
     Its value is 0 or 1, for the list of a SELECT.
@@ -92,7 +92,7 @@ def _equal(column: KeyColumn, literal: str) -> str:
 def _compared(column: KeyColumn, operator: str, literal: str, other: str | None) -> str:
     """Compare a column with a literal, in the form that uses an index, if there is one."""
     numbers = _numbers_beyond(column, operator, literal, other)
-    if numbers is not None and _size(numbers) <= _MOST_LISTED:
+    if numbers is not None and _size(numbers) <= _MAX_LISTED_NUMBERS:
         return _among(column, numbers) if numbers else "FALSE"
     return _plainly(column, operator, literal)
 
@@ -151,11 +151,11 @@ def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequenc
         equal = [*map(_equal, key.columns[:number], after[:number])]
         column, literal = key.columns[number], after[number]
         numbers = _numbers_beyond(column, ">", literal, None)
-        if numbers is not None and _size(numbers) <= _MOST_NUMBERS:
-            for value in numbers[:_ONE_BY_ONE]:
+        if numbers is not None and _size(numbers) <= _MAX_NUMBERS:
+            for value in numbers[:_MAX_SINGLE_QUERIES]:
                 yield " AND ".join([*equal, _equal(column, str(value))]), key.columns[number + 1 :]
-            for start in range(_ONE_BY_ONE, len(numbers), _ONE_BY_ONE):
-                some = _among(column, numbers[start : start + _ONE_BY_ONE])
+            for start in range(_MAX_SINGLE_QUERIES, len(numbers), _MAX_SINGLE_QUERIES):
+                some = _among(column, numbers[start : start + _MAX_SINGLE_QUERIES])
                 yield " AND ".join([*equal, some]), key.columns[number:]
         else:
             beyond = _plainly(column, ">", literal)

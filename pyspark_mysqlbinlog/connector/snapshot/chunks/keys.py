@@ -42,7 +42,7 @@ _USABLE = INTEGER_TYPES | {
     "timestamp",
     "year",
 }
-_MARK_LENGTH = 16
+_FINGERPRINT_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _is_merged_wrongly(key: LoadKey) -> bool:
 
 def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> LoadKey:
     marked = [name, *([shown["Field"], shown["Type"], shown["Collation"]] for _, shown in columns)]
-    mark = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_MARK_LENGTH]
+    mark = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
     return LoadKey(name, tuple(_key_column(*column) for column in columns), mark)
 
 

@@ -31,12 +31,12 @@ class InvalidatedTables:
 
     Parameters
     ----------
-    wants : whether (database, table) is captured.
+    captures : whether (database, table) is captured.
     case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     """
 
-    def __init__(self, wants: Callable[[str, str], bool], *, case_sensitive: bool) -> None:
-        self._wants = wants
+    def __init__(self, captures: Callable[[str, str], bool], *, case_sensitive: bool) -> None:
+        self._captures = captures
         self._case_sensitive = case_sensitive
         self._noted: dict[tuple[Position, Table], None] = {}
 
@@ -47,7 +47,7 @@ class InvalidatedTables:
         if logged.statement.kind not in DDL_KINDS:
             return
         rows = StatementRows(
-            self._wants,
+            self._captures,
             history,
             lambda file: Position.of(file, event.start).number,
             frozenset({"truncate", "ddl"}),

@@ -38,15 +38,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 __all__ = ["BatchLimits", "ChunkPlanner"]
 
 T = TypeVar("T")
-Prove = Callable[[ReplicaClient, Table], None]
+WaitUntilVisible = Callable[[ReplicaClient, Table], None]
 
-_FEWEST_ROWS, _MOST_ROWS = 1_000, 1_000_000
-_FIRST_ROWS = 5_000
+_MIN_CHUNK_ROWS, _MAX_CHUNK_ROWS = 1_000, 1_000_000
+_FIRST_CHUNK_ROWS = 5_000
 # A chunk of the second batch has 40,000 rows: they are found while the first one is read. Chunks of
 # the third batch are full.
 _GROWTH = 8
 # Time limit to find more chunks of a batch, once there is one.
-_PATIENCE = 0.5
+_MORE_CHUNKS_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class BatchLimits:
     ----------
     chunks : full ones; small tables count by their share.
     weight : the factor for bytes of snapshot rows.
-    steps : the sub-batches of the batch, each with so many bytes; no chunk is larger.
+    sub_batches : the sub-batches of the batch, each with so many bytes; no chunk is larger.
     """
 
     rows: int | None = None
     bytes: int | None = None
     chunks: int | None = None
     weight: float = 1.0
-    steps: int = 1
+    sub_batches: int = 1
 
     @classmethod
     def of(
@@ -74,13 +74,17 @@ class BatchLimits:
         chunks: int,
         *,
         weight: float = 1.0,
-        steps: int = 1,
+        sub_batches: int = 1,
     ) -> BatchLimits:
         """Return half of a batch's limits (the rest is the binlog's); unlimited without `size`."""
         if size is None:
             return cls()
         return cls(
-            None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks, weight, steps
+            None if rows is None else max(rows // 2, 1),
+            max(size // 2, 1),
+            chunks,
+            weight,
+            sub_batches,
         )
 
 
@@ -99,7 +103,7 @@ class ChunkPlanner:
         self,
         settings: ServerSettings,
         *,
-        begin_proofs: Callable[[], Prove],
+        begin_proofs: Callable[[], WaitUntilVisible],
         case_sensitive: bool,
         chunk_bytes: int,
         retry_timeout: float,
@@ -119,7 +123,7 @@ class ChunkPlanner:
         """Close the connection, at the latest when the thread has finished its current work."""
         self.forget()
         # The thread may wait for a visibility check, and the end of a query must not.
-        wait_for([self._thread.submit(self._disconnect)], _PATIENCE)
+        wait_for([self._thread.submit(self._disconnect)], _MORE_CHUNKS_SECONDS)
 
     @property
     def sizes(self) -> Mapping[Table, TableSize]:
@@ -180,16 +184,16 @@ class ChunkPlanner:
     def _sizes_of(self, state: SnapshotState) -> dict[Table, TableSize]:
         """Return the sizes of all pending tables; queried once."""
         if any(load.table not in self._sizes for load in state.pending):
-            wanted = {load.table for load in state.pending}
-            found = self._asked(lambda client: table_sizes(client, wanted))
-            self._sizes = {table: found.get(table, TableSize()) for table in wanted}
+            needed = {load.table for load in state.pending}
+            found = self._asked(lambda client: table_sizes(client, needed))
+            self._sizes = {table: found.get(table, TableSize()) for table in needed}
         return self._sizes
 
     def _planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
         # A batch read needs no quick first batch.
         grows = limits.chunks is not None
         is_first = grows and state.rows == 0
-        most_rows = max(_FIRST_ROWS, _GROWTH * state.rows) if grows else _MOST_ROWS
+        most_rows = max(_FIRST_CHUNK_ROWS, _GROWTH * state.rows) if grows else _MAX_CHUNK_ROWS
         budget = _Budget(limits)
         # The snapshots of all pending tables began before this.
         prove = self._begin_proofs()
@@ -207,11 +211,11 @@ class ChunkPlanner:
                 LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
                 continue
             if planned.chunk is not None:
-                if not planned.chunk.key and limits.steps > 1:
+                if not planned.chunk.key and limits.sub_batches > 1:
                     if chunks:
                         pending.insert(0, load)
                         break
-                    budget = _Budget(replace(limits, steps=1))
+                    budget = _Budget(replace(limits, sub_batches=1))
                 chunks.append(planned.chunk)
             elif load.after is None:
                 empty.add(load.table)
@@ -234,10 +238,12 @@ class ChunkPlanner:
 
     def _full_chunk(self, size: TableSize, most: int) -> int:
         """Return the rows of a chunk that only its size limits."""
-        return min(most, max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes)))
+        return min(
+            most, max(_MIN_CHUNK_ROWS, min(_MAX_CHUNK_ROWS, self._chunk_bytes // size.row_bytes))
+        )
 
     def _next_chunk(
-        self, load: TableSnapshotState, rows: int, prove: Prove, client: ReplicaClient
+        self, load: TableSnapshotState, rows: int, prove: WaitUntilVisible, client: ReplicaClient
     ) -> _Planned | None:
         schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
         if schema is None:
@@ -313,13 +319,13 @@ class _Budget:
     def __init__(self, limits: BatchLimits) -> None:
         self._rows, self._chunks = limits.rows, limits.chunks
         self._step = None if limits.bytes is None else int(limits.bytes / limits.weight)
-        self._bytes = None if self._step is None else self._step * limits.steps
+        self._bytes = None if self._step is None else self._step * limits.sub_batches
         self._share = 0.0
-        self._until = monotonic() + _PATIENCE
+        self._until = monotonic() + _MORE_CHUNKS_SECONDS
 
     def rows_left(self, row_bytes: int) -> int:
         """Return how many rows the next chunk may have."""
-        left = [_MOST_ROWS]
+        left = [_MAX_CHUNK_ROWS]
         if self._rows is not None:
             left.append(self._rows)
         if self._bytes is not None and self._step is not None:

@@ -31,10 +31,12 @@ __all__ = [
 
 
 def begin_load(
-    history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
+    history: SchemaHistory, position: Position, captures: Callable[[str, str], bool]
 ) -> SnapshotState:
     """Return the state in which every captured table that exists at `position` is pending."""
-    return SnapshotState(pending=tuple(map(TableSnapshotState, _there(history, position, wants))))
+    return SnapshotState(
+        pending=tuple(map(TableSnapshotState, _there(history, position, captures)))
+    )
 
 
 def check_conditions(
@@ -68,13 +70,13 @@ def follow_options(
     state: SnapshotState,
     history: SchemaHistory,
     position: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
 ) -> SnapshotState:
     """Return the state for other captured tables: newly captured tables are pending."""
-    kept = tuple(load for load in state.pending if wants(*load.table))
-    completed = frozenset(table for table in state.completed if wants(*table))
+    kept = tuple(load for load in state.pending if captures(*load.table))
+    completed = frozenset(table for table in state.completed if captures(*table))
     known = completed.union(load.table for load in kept)
-    new = [table for table in _there(history, position, wants) if table not in known]
+    new = [table for table in _there(history, position, captures) if table not in known]
     return replace(state, completed=completed, pending=(*kept, *map(TableSnapshotState, new)))
 
 
@@ -83,13 +85,13 @@ def reload_tables(
     name: str,
     history: SchemaHistory,
     position: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
 ) -> SnapshotState:
-    """Return the state in which all tables that `wants` selects are pending again; records the ID.
+    """Return the state in which all tables that `captures` selects are pending; records the ID.
 
     Raises OptionError if there are none: a typo would be recorded as done.
     """
-    again = list(_there(history, position, wants))
+    again = list(_there(history, position, captures))
     if not again:
         raise OptionError(
             f"option reload: expected captured tables that exist, found none for {name!r}:"
@@ -102,7 +104,7 @@ def advance(
     state: SnapshotState,
     history: SchemaHistory,
     position: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     unknown: Collection[Table],
 ) -> SnapshotState:
     """Return the state at the end of a batch that begins at `state`, without chunks of its own.
@@ -112,7 +114,7 @@ def advance(
     history, position : where the batch ends.
     unknown : tables that got their names in this batch, and others whose rows are unknown.
     """
-    there = set(_there(history, position, wants))
+    there = set(_there(history, position, captures))
     pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
     left = {load.table for load in pending}
     # A table that did not exist before was created: its rows are in the binlog.
@@ -172,13 +174,13 @@ def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotStat
 
 
 def _there(
-    history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
+    history: SchemaHistory, position: Position, captures: Callable[[str, str], bool]
 ) -> Iterator[Table]:
     """Yield the captured tables that exist at `position`, sorted."""
     for table in history.tables():
         state = history.state(position, *table)
         is_dropped = isinstance(state, UnknownSchema) and state.gone
-        if wants(*table) and state is not None and not is_dropped:
+        if captures(*table) and state is not None and not is_dropped:
             yield table
 
 

@@ -50,14 +50,14 @@ from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Pos
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     engine_of,
@@ -91,8 +91,8 @@ __all__ = ["read_chunks"]
 
 # Seconds, as for fetched ranges; Spark retries the task in addition. A large chunk may take longer
 # before it fails, so it gets a minimum number of tries, however long they take.
-_RETRY_TIMEOUT = 60.0
-_FEWEST_TRIES = 5
+_RETRY_SECONDS = 60.0
+_MIN_TRIES = 5
 # Row images that are fetched ahead: as many as memory allows, so that the server is done early.
 _AHEAD_BYTES = 24 << 20
 # Why rows at an exact position can't be read after a change of the sequence of files.
@@ -170,7 +170,7 @@ class _Connected:
     def client(self) -> ReplicaClient:
         """Return a connection whose SELECTs return rows as they are stored."""
         if self._client is None:
-            client = call_with_retry(_RETRY_TIMEOUT, self.connect)
+            client = call_with_retry(_RETRY_SECONDS, self.connect)
             self._client = client
             check_identity(client, self.partition.server_uuid)
             client.begin_raw_rows()
@@ -210,11 +210,11 @@ class _Connected:
 
     def _asked(self, client: ReplicaClient) -> VisibilityChecker:
         if self._prover is None:
-            wanted, case_sensitive = (
+            requested, case_sensitive = (
                 self.options.snapshot_visibility_check,
                 self.partition.case_sensitive,
             )
-            self._prover = VisibilityChecker.ask(client, wanted, case_sensitive=case_sensitive)
+            self._prover = VisibilityChecker.ask(client, requested, case_sensitive=case_sensitive)
         return self._prover
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
@@ -344,7 +344,7 @@ def _images(
     plan: ResultPlan,
     behind: Sequence[str],
     is_locked: bool,
-    interrupt: Interrupt,
+    interrupt: CancelToken,
 ) -> Generator[bytes]:
     """Yield the images of the rows; ends the transaction, or the lock, after the last of them."""
     interrupt.watch(client)
@@ -362,7 +362,7 @@ def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: s
     hint, conditions = "", []
     if key is not None and key.mark == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
-        conditions.append(where(key, chunk.after, chunk.upto))
+        conditions.append(range_condition(key, chunk.after, chunk.upto))
     elif chunk.key:
         LOG.warning(
             "the key of %s changed since this chunk was planned: the whole table is read",
@@ -404,7 +404,7 @@ def _tries() -> Retrying:
     """Return the retries of one chunk, as long as a retry may help."""
     return Retrying(
         retry=retry_if_exception(_is_worth_another_try),
-        stop=stop_all(stop_after_attempt(_FEWEST_TRIES), stop_after_delay(_RETRY_TIMEOUT)),
+        stop=stop_all(stop_after_attempt(_MIN_TRIES), stop_after_delay(_RETRY_SECONDS)),
         wait=wait_random_exponential(multiplier=0.1, max=5.0),
         before_sleep=_log,
         retry_error_callback=_give_up,

@@ -27,14 +27,14 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["VisibilityChecker", "Wanted"]
+__all__ = ["RequestedCheck", "VisibilityChecker"]
 
 # The option snapshotVisibilityCheck.
-Wanted = Literal["auto", "gtid", "innodb_trx", "lock"]
+RequestedCheck = Literal["auto", "gtid", "innodb_trx", "lock"]
 
 # How long one check waits before the next check is tried, or a line is logged.
 POLL_SLICE_SECONDS = 10.0
-_PATIENCE = 600.0
+VISIBILITY_TIMEOUT_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class VisibilityChecker:
     gtid_mode : None if GTIDs prove nothing (before MySQL 5.7, after it, MariaDB).
     """
 
-    wanted: Wanted
+    requested: RequestedCheck
     gtid_mode: str | None
     grants: Grants
 
@@ -54,14 +54,14 @@ class VisibilityChecker:
     def ask(
         cls,
         client: ReplicaClient,
-        wanted: Wanted,
+        requested: RequestedCheck,
         *,
         case_sensitive: bool,
     ) -> Self:
         """Query the server (twice); raises what `ReplicaClient.query` raises."""
         is_57 = not client.is_mariadb and client.server_version.startswith("5.7.")
         mode = client.variable("gtid_mode") if is_57 else None
-        return cls(wanted, mode, Grants.ask(client, case_sensitive=case_sensitive))
+        return cls(requested, mode, Grants.ask(client, case_sensitive=case_sensitive))
 
     def proofs(self, table: Table, engine: str) -> tuple[Proof, ...]:
         """Return the checks that are available for a table, the best one first.
@@ -76,18 +76,18 @@ class VisibilityChecker:
         AccessDeniedError : a grant is missing, for each of them.
         """
         missing = self._missing(table, engine)
-        if self.wanted != "auto":
-            if self.wanted not in missing:
-                return (self.wanted,)
-            reason = missing[self.wanted]
+        if self.requested != "auto":
+            if self.requested not in missing:
+                return (self.requested,)
+            reason = missing[self.requested]
             if reason.startswith("GRANT"):
                 raise AccessDeniedError(
-                    f"option snapshotVisibilityCheck: {self.wanted!r} needs a grant: {reason} to"
+                    f"option snapshotVisibilityCheck: {self.requested!r} needs a grant: {reason} to"
                     " this account, or set another method",
                     table=".".join(table),
                 )
             raise OptionError(
-                f"option snapshotVisibilityCheck: {self.wanted!r} proves nothing here: {reason};"
+                f"option snapshotVisibilityCheck: {self.requested!r} proves nothing here: {reason};"
                 " set another method, or remove it",
                 table=".".join(table),
             )
@@ -124,7 +124,7 @@ class VisibilityChecker:
         table: Table,
         engine: str,
         *,
-        patience: float = _PATIENCE,
+        patience: float = VISIBILITY_TIMEOUT_SECONDS,
     ) -> Watermark:
         """Return a new watermark for a table. The next SELECT must begin a new transaction.
 
@@ -141,7 +141,7 @@ class VisibilityChecker:
         OptionError, AccessDeniedError : as for `proofs`.
         """
         attempts = [CHECKS[proof](client, connect, table) for proof in self.proofs(table, engine)]
-        return _first(attempts, table, patience)
+        return _first_success(attempts, table, patience)
 
     def missing_lock(self, table: Table, engine: str) -> str | None:
         """Return what `begin_at_exact_position` lacks; None if it is possible."""
@@ -154,7 +154,7 @@ class VisibilityChecker:
         table: Table,
         engine: str,
         *,
-        patience: float = _PATIENCE,
+        patience: float = VISIBILITY_TIMEOUT_SECONDS,
     ) -> Watermark:
         """Return a watermark at which the client sees exactly the table's rows of that position.
 
@@ -174,10 +174,10 @@ class VisibilityChecker:
             if is_innodb(engine)
             else SessionTableLock(client, table)
         )
-        return _first([lock], table, patience)
+        return _first_success([lock], table, patience)
 
 
-def _first(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -> Watermark:
+def _first_success(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -> Watermark:
     """Return the first watermark that one of them proves; they take turns."""
     deadline = monotonic() + patience
     with ExitStack() as stack:

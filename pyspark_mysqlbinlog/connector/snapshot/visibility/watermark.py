@@ -57,7 +57,7 @@ __all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck"
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
 # Minimum seconds between two readings of the list, by any session, for the server to renew it.
-_RENEWED_AFTER = 0.11
+_RENEWAL_SECONDS = 0.11
 _LOCK_WAIT_TIMEOUT = 1205
 _NO_WAIT_SECONDS = 1
 
@@ -210,7 +210,7 @@ class _InnoDBTransactions(VisibilityCheck):
             if monotonic() >= deadline:
                 return None
             # Two checks at the same interval would prevent a fresh list for each other.
-            sleep(random.uniform(1, 2) * _RENEWED_AFTER)
+            sleep(random.uniform(1, 2) * _RENEWAL_SECONDS)
 
     def _begin(self) -> ReplicaClient:
         watermark = Watermark.read(self._client, self.proof)

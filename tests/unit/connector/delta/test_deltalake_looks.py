@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.errors import MirrorError
@@ -30,7 +30,7 @@ def target(tmp_path: Path) -> DeltalakeTarget:
     target = DeltalakeEngine().target(str(tmp_path / "t"))
     target.create(COLUMNS, {})
     for number in range(3):
-        target.append(rows(number), Mark(LOG, 100 + number))
+        target.append(rows(number), CommitMarker(LOG, 100 + number))
     return target
 
 
@@ -44,9 +44,9 @@ def test_a_commit_whose_answer_is_lost_is_its_own(
     with monkeypatch.context() as during:
         during.setattr(table_module, "write_deltalake", lost)
         with pytest.raises(OSError, match="timeout"):
-            target.append(rows(9), Mark(LOG, 200))
-    assert target.applied(str(LOG)) == 200
-    target.append(rows(10), Mark(LOG, 300))
+            target.append(rows(9), CommitMarker(LOG, 200))
+    assert target.txn_version(str(LOG)) == 200
+    target.append(rows(10), CommitMarker(LOG, 300))
     assert target.count() == 5
 
 
@@ -54,7 +54,7 @@ def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarg
     other = DeltaTable(target.uri)
     other.optimize.compact()
     other.vacuum(0, enforce_retention_duration=False, dry_run=False)
-    assert target.copies(rows(1).drop_columns([SEQ])) == [1]
+    assert target.count_equal_rows(rows(1).drop_columns([SEQ])) == [1]
     assert not target.has_since({"epoch": 0, "file": 2, "pos": 0, "row": 0})
 
 
@@ -79,7 +79,7 @@ def test_a_commit_between_two_looks_at_what_others_did(
     other = DeltalakeEngine().target(target.uri)
     assert other.compact()
     _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))
-    target.append(rows(9), Mark(LOG, 200))
+    target.append(rows(9), CommitMarker(LOG, 200))
     assert target.count() == 4
 
 
@@ -90,7 +90,7 @@ def test_a_change_of_rows_before_a_commit_between_two_looks(
     DeltaTable(target.uri).delete("n = 1")
     _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))
     with pytest.raises(MirrorError, match=r"\(DELETE\)"):
-        target.append(rows(9), Mark(LOG, 200))
+        target.append(rows(9), CommitMarker(LOG, 200))
 
 
 def test_a_commit_before_the_properties_that_a_commit_needs(
@@ -106,7 +106,7 @@ def test_a_commit_before_the_properties_that_a_commit_needs(
         "stats_properties_excluding",
         lambda: other.set_properties({"p": "q"}),
     )
-    target.append(rows(10**18).cast(columns), Mark(LOG, 200))
+    target.append(rows(10**18).cast(columns), CommitMarker(LOG, 200))
     assert target.count() == 1
     assert target.properties()["p"] == "q"
     assert "n" not in target.properties()["delta.dataSkippingStatsColumns"].split(",")

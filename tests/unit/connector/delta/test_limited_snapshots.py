@@ -10,7 +10,7 @@ import pytest
 from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
-from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -112,7 +112,7 @@ def test_a_condition_in_a_part_of_the_snapshot(mirrored: TableBatches, limited: 
     mirrored.batch(300, row(300, id=100, v=5), versions=versions, load=chunk("1"))
     assert asked == ["(`id` = 2)"]
     assert mirrored.rows() == [(0, 5), (2, 77), (100, 5)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
 def test_no_condition_asks_nothing(mirrored: TableBatches) -> None:

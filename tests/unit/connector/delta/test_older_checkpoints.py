@@ -8,7 +8,7 @@ import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -146,4 +146,4 @@ def test_a_whole_load_that_comes_once_more(mirrored: TableBatches) -> None:
     mirrored.batch(290, begin, loaded, versions=[(4, KEYLESS)], load=whole)
     mirrored.batch(400, created(310, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     assert mirrored.rows() == [(1, 1), (1, 1)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -63,7 +63,7 @@ def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatche
     rows = loaded(300, 1, 1), loaded(300, 7, 7)
     mirrored.batch(300, *rows, versions=[(4, BY_ID)], load=read(160))
     assert mirrored.rows() == [(1, 1), (7, 7)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
 def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: TableBatches) -> None:
@@ -75,7 +75,7 @@ def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: Tab
     mirrored.batch(200, versions=[(4, KEYLESS), (180, BY_ID)], load=pending(180))
     mirrored.batch(300, loaded(300, 1, 1), versions=[(4, BY_ID)], load=read(180))
     assert mirrored.rows() == [(1, 1)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
 def test_no_key_comes_and_the_table_is_stopped(mirrored: TableBatches) -> None:

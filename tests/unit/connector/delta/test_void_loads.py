@@ -18,8 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
     TableSnapshotState,
 )
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
-from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS, STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -68,7 +67,7 @@ class Mirrored(TableBatches):
 
     @property
     def in_snapshot(self) -> bool:
-        return bool(self.target.properties().get(LOADING))
+        return bool(self.target.properties().get(SNAPSHOT_IN_PROGRESS))
 
 
 def loaded(pos: int, number: int, v: Any) -> Change:
@@ -88,8 +87,8 @@ def _void(folder: Path) -> Mirrored:
 def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
     mirrored = _void(tmp_path)
     if request.param == "as it was kept before":
-        kept = json.loads(mirrored.target.properties()[LOADING]) | {"void": True}
-        mirrored.target.set_properties({LOADING: json.dumps(kept)})
+        kept = json.loads(mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]) | {"void": True}
+        mirrored.target.set_properties({SNAPSHOT_IN_PROGRESS: json.dumps(kept)})
     if request.param != "as it is":
         mirrored.again()
     return mirrored

@@ -15,11 +15,11 @@ from pyspark.sql.types import StringType
 
 from helpers.decoding import CAPTURED
 from helpers.events import TIMESTAMP, LogBuilder, raw_event
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import BinlogGapError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
@@ -77,7 +77,7 @@ def numbered(n: int, target: int | None, base: str = "b", to: str = "b") -> File
 
 def values(folder: Path | str, **options: str) -> list[str]:
     parsed = parse_options({"path": str(folder), "tables": "d.t", "payload": "json"} | options)
-    reader = MySQLBinlogReader(parsed, envelope(StringType()))
+    reader = MySQLBinlogReader(parsed, output_schema(StringType()))
     return [
         row["after"]
         for part in reader.partitions()
@@ -313,7 +313,7 @@ def test_every_read_refuses(
     given = {"path": str(folder), "tables": "fx_rotations.t", "payload": "json"} | {
         name: value.replace("FILE", last) for name, value in options.items()
     }
-    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     with pytest.raises(BinlogGapError):
         reader.partitions()
     if options.get("payload") == "struct":
@@ -336,7 +336,7 @@ def test_an_executor_with_other_files(tmp_path: Path) -> None:
     for n in (1, 2, 3):
         numbered(n, n + 1).write(tmp_path, n - 1)
     given = {"path": str(tmp_path), "tables": "d.t", "payload": "json"}
-    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     (part,) = pickle.loads(pickle.dumps(reader.partitions()))
     File("b.000002", "b.000007").write(tmp_path, 1)
     with pytest.raises(BinlogGapError, match=r"b\.000002 ends with a ROTATE to b\.000007"):

@@ -16,7 +16,8 @@ from helpers.decoding import CAPTURED, read_log
 from helpers.events import LogBuilder, format_description_body, raw_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, statement_events
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import statement_events
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation
 from pyspark_mysqlbinlog.errors import (
     FormatError,

@@ -10,10 +10,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType
 
 from helpers.refused_options import SECRET, SERVER, refused
-from pyspark_mysqlbinlog.connector.options.model import FIELDS, told
+from pyspark_mysqlbinlog.connector.options.model import FIELDS, field_info
 from pyspark_mysqlbinlog.connector.options.unsupported import UNSUPPORTED
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -122,7 +122,7 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     options: dict[str, str], refused_name: str | None
 ) -> None:
     source = MySQLBinlogDataSource(options)
-    schema = envelope(StringType())
+    schema = output_schema(StringType())
     if refused_name is None:
         source.streamReader(schema)
         return
@@ -146,13 +146,13 @@ def test_a_stream_refuses_what_is_for_batch_reads(
 
 def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
     """They tune and decide nothing, so one set of options does for both."""
-    streams = [name for name in FIELDS if told(name, "reads") == "streams"]
+    streams = [name for name in FIELDS if field_info(name, "reads") == "streams"]
     assert set(streams) == {
         "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
         "retryTimeout", "maxConnections",
     }  # fmt: skip
-    shown = {name: told(name, "shown") or "5" for name in streams}
-    MySQLBinlogDataSource(SERVER | shown).reader(envelope(StringType()))
+    shown = {name: field_info(name, "shown") or "5" for name in streams}
+    MySQLBinlogDataSource(SERVER | shown).reader(output_schema(StringType()))
     for name in streams:
         assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
 

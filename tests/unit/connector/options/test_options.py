@@ -230,8 +230,8 @@ def test_struct_options() -> None:
 
 def test_table_filter() -> None:
     options = parse_options(SERVER | {"tables": "Shop.*", "excludeTables": "shop.audit"})
-    assert options.table_filter(True).wants("Shop", "audit")
-    assert not options.table_filter(case_sensitive=False).wants("Shop", "audit")
+    assert options.table_filter(True).captures("Shop", "audit")
+    assert not options.table_filter(case_sensitive=False).captures("Shop", "audit")
 
 
 def test_server_settings() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pyspark_mysqlbinlog.connector.options.pattern_databases import (
     excludes_all_of,
     is_covered,
-    reaches,
+    may_match_database,
     single_database,
 )
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
@@ -60,17 +60,17 @@ def test_the_one_database_of_a_pattern(pattern: str, database: str | None) -> No
 def test_whether_a_database_is_reached(
     tables: str | None, exclude: str | None, reached: bool | None
 ) -> None:
-    assert reaches(TableFilter.parse(tables, exclude), "tmp") is reached
+    assert may_match_database(TableFilter.parse(tables, exclude), "tmp") is reached
 
 
 def test_system_databases_are_never_reached() -> None:
-    assert reaches(TableFilter.parse(), "mysql") is False
+    assert may_match_database(TableFilter.parse(), "mysql") is False
     assert excludes_all_of(TableFilter.parse(exclude="/(?i)tmp\\..*/"), "tmp") is False
 
 
 def test_names_of_databases_in_another_case() -> None:
     for tables in ("TMP.t", "T*.t", r"/TMP\.t/"):
-        assert reaches(TableFilter.parse(tables, case_sensitive=False), "tmp") is True
+        assert may_match_database(TableFilter.parse(tables, case_sensitive=False), "tmp") is True
 
 
 @pytest.mark.parametrize(

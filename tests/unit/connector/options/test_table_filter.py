@@ -66,7 +66,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 def test_wants(
     tables: str | None, exclude: str | None, database: str, table: str, wanted: bool
 ) -> None:
-    assert TableFilter.parse(tables, exclude).wants(database, table) is wanted
+    assert TableFilter.parse(tables, exclude).captures(database, table) is wanted
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,9 @@ def test_wants(
 def test_wants_where_the_server_ignores_case(
     tables: str | None, exclude: str | None, database: str, table: str, wanted: bool
 ) -> None:
-    assert TableFilter.parse(tables, exclude, case_sensitive=False).wants(database, table) is wanted
+    assert (
+        TableFilter.parse(tables, exclude, case_sensitive=False).captures(database, table) is wanted
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_wrong_syntax(option: str, text: str, message: str | None) -> None:
 def test_a_system_table_is_refused_by_name(text: str) -> None:
     with pytest.raises(OptionError, match="is in a system schema"):
         TableFilter.parse(text)
-    assert not TableFilter.parse(None, text).wants("mysql", "user")  # excluding it is harmless
+    assert not TableFilter.parse(None, text).captures("mysql", "user")  # excluding it is harmless
 
 
 def test_it_pickles_and_compares() -> None:
@@ -171,18 +173,18 @@ def test_it_pickles_and_compares() -> None:
     assert copy == first
     assert hash(copy) == hash(first)
     assert copy != TableFilter.parse("a.*,/b\\.c/", "a.x")
-    assert copy.wants("A", "y") and copy.wants("B", "C") and not copy.wants("a", "X")
+    assert copy.captures("A", "y") and copy.captures("B", "C") and not copy.captures("a", "X")
     assert repr(first) == (
         "TableFilter(tables='a.*,/b\\\\.c/', exclude='a.x', case_sensitive=False)"
     )
 
 
 def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_filter, "_REMEMBERED", 10)
+    monkeypatch.setattr(table_filter, "_MAX_CACHED_ANSWERS", 10)
     found = TableFilter.parse("a.t1*")
     for number in range(100):
-        assert found.wants("a", f"t{number}") is str(number).startswith("1")
-        assert found.wants("a", f"t{number}") is str(number).startswith("1")
+        assert found.captures("a", f"t{number}") is str(number).startswith("1")
+        assert found.captures("a", f"t{number}") is str(number).startswith("1")
         assert len(found._answers) <= 10
 
 

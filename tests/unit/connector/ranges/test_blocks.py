@@ -16,12 +16,12 @@ from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
-from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
+from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
+from pyspark_mysqlbinlog.connector.ranges.reader import _captured_events
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import Boundary, SubBatchBoundaries
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -53,13 +53,13 @@ STATEMENTS = frozenset({"truncate", "ddl"})
 
 
 def compare(log: FileLog, partition: RangePartition, wants: Captures) -> Found:
-    expected = until_error(_wanted(log, partition, wants, operations=STATEMENTS))
+    expected = until_error(_captured_events(log, partition, wants, operations=STATEMENTS))
     assert (
         until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
         == expected
     )
     assert (
-        until_error(unpack_events(wanted_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(captured_blocks(log, partition, wants, operations=STATEMENTS)))
         == expected
     )
     return expected
@@ -114,10 +114,10 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
             ends[Boundary(log.position(event.file, event.end), known)] = wanted
     steps = SubBatchBoundaries(size)
     partition, everything = part(start, log.end()), lambda *_: True
-    for _ in scanned_blocks(log, partition, everything, operations=frozenset(), steps=steps):
+    for _ in scanned_blocks(log, partition, everything, operations=frozenset(), boundaries=steps):
         pass
     found = []
-    while (boundary := steps.before((99, 0))) is not None:
+    while (boundary := steps.next_boundary((99, 0))) is not None:
         found.append(boundary)
     assert found
     assert {*found} <= ends.keys()
@@ -164,7 +164,7 @@ def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
 
 
 def test_items_come_in_order_and_then_the_error() -> None:
-    def make(_: Interrupt) -> Generator[int]:
+    def make(_: CancelToken) -> Generator[int]:
         yield from range(1000)
         raise MySQLBinlogError("the end")
 
@@ -177,7 +177,7 @@ def test_items_come_in_order_and_then_the_error() -> None:
 def test_no_more_is_made_than_there_is_room_for() -> None:
     made: list[int] = []
 
-    def make(_: Interrupt) -> Generator[int]:
+    def make(_: CancelToken) -> Generator[int]:
         for n in range(100):
             made.append(n)
             yield n
@@ -208,7 +208,7 @@ def test_closing_ends_the_thread(late: bool) -> None:
     """Also one that waits for bytes, and one that was about to connect."""
     line, closed, taken = Line(), threading.Event(), threading.Event()
 
-    def make(interrupt: Interrupt) -> Generator[int]:
+    def make(interrupt: CancelToken) -> Generator[int]:
         try:
             yield 1
             if late:
@@ -230,7 +230,7 @@ def test_closing_ends_the_thread(late: bool) -> None:
 
 def test_files_are_not_read_on_when_nobody_wants_more() -> None:
     log = FileLog.find(str(CAPTURED / "numbers.001.binlog"))
-    partition, interrupt = part(log.begins()[0], log.end()), Interrupt()
+    partition, interrupt = part(log.begins()[0], log.end()), CancelToken()
 
     def blocks() -> list[EventBlock]:
         return list(
@@ -254,7 +254,7 @@ def test_closing_ends_a_thread_that_tries_to_connect() -> None:
         # Nobody listens.
         settings = ServerSettings("127.0.0.1", taken.getsockname()[1], "u", "p")
 
-        def make(interrupt: Interrupt) -> Generator[object]:
+        def make(interrupt: CancelToken) -> Generator[object]:
             yield "something"
             yield from ReconnectingLog(settings, interrupt=interrupt).events(
                 Position.of("b.000001", 4)

@@ -18,7 +18,7 @@ from helpers.filtered import xa
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.tail import transaction_scanner
 from pyspark_mysqlbinlog.errors import (
     ChecksumError,
@@ -40,7 +40,7 @@ def cut(
 ) -> tuple[list[RangePartition], list[dict[str, Any]]]:
     """The ranges, and their rows one behind the other."""
     given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
-    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
     batches = [batch for part in ranges for batch in reader.read(part)]
     return ranges, pa.Table.from_batches(batches).to_pylist() if batches else []
@@ -285,7 +285,7 @@ def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
             log.query(CREATE)
         log.begin().rows(1, "t", n).xid().write(folder)
     given = {"path": str(folder), "tables": "d.t", "payload": "json", "targetPartitionBytes": "1"}
-    return MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    return MySQLBinlogReader(parse_options(given), output_schema(StringType()))
 
 
 def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:

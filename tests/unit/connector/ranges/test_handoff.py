@@ -37,10 +37,10 @@ def carried(first: Offset, last: Offset) -> RangePartition:
 
 def test_a_batch(folder: str) -> None:
     ranges = carried(FIRST, LAST), carried(LAST, LATER)
-    BatchHandoff(folder).give(FIRST, LATER, ranges)
+    BatchHandoff(folder).write(FIRST, LATER, ranges)
     mirror = BatchHandoff(folder)
-    assert mirror.take(FIRST, LATER) == ranges
-    assert mirror.take(FIRST, LATER) == ranges
+    assert mirror.read(FIRST, LATER) == ranges
+    assert mirror.read(FIRST, LATER) == ranges
     assert not any(Path(folder).iterdir())
 
 
@@ -58,18 +58,18 @@ def test_a_batch(folder: str) -> None:
 )
 def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
     reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
-    reader.give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert mirror.take(*other) is None
-    reader.give(*other, [carried(*other)])
-    assert mirror.take(*other) == (carried(*other),)
-    assert mirror.take(FIRST, LAST) is None
+    reader.write(FIRST, LAST, [carried(FIRST, LAST)])
+    assert mirror.read(*other) is None
+    reader.write(*other, [carried(*other)])
+    assert mirror.read(*other) == (carried(*other),)
+    assert mirror.read(FIRST, LAST) is None
 
 
 def test_what_is_not_carried_is_not_handed_over(folder: str) -> None:
     reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
     pulled = replace(carried(LAST, LATER), blocks=None)
-    reader.give(FIRST, LATER, [carried(FIRST, LAST), pulled])
-    assert mirror.take(FIRST, LATER) is None
+    reader.write(FIRST, LATER, [carried(FIRST, LAST), pulled])
+    assert mirror.read(FIRST, LATER) is None
 
 
 def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
@@ -102,14 +102,14 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
         if getattr(ranges[0], field.name) == getattr(defaults, field.name)
     }
     assert same == {"log"}  # each other field is tried with a value that is not its default
-    BatchHandoff(folder).give(FIRST, LATER, ranges)
-    assert BatchHandoff(folder).take(FIRST, LATER) == ranges
+    BatchHandoff(folder).write(FIRST, LATER, ranges)
+    assert BatchHandoff(folder).read(FIRST, LATER) == ranges
 
 
 def test_a_damaged_file_is_ignored(folder: str) -> None:
     file = Path(folder) / "batch"
     block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
-    BatchHandoff(folder).give(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
+    BatchHandoff(folder).write(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
     whole = file.read_bytes()
     other_version = whole.replace(b'"version": 1', b'"version": 2')
     assert other_version != whole
@@ -117,9 +117,9 @@ def test_a_damaged_file_is_ignored(folder: str) -> None:
     cut = [whole[:length] for length in range(len(whole) - 8)]
     for damaged in (*cut, other_version, b"{}", pickle.dumps(((FIRST, LAST), ()))):
         file.write_bytes(damaged)
-        assert BatchHandoff(folder).take(FIRST, LAST) is None
+        assert BatchHandoff(folder).read(FIRST, LAST) is None
     file.write_bytes(whole)
-    assert BatchHandoff(folder).take(FIRST, LAST) is not None
+    assert BatchHandoff(folder).read(FIRST, LAST) is not None
 
 
 def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) -> None:
@@ -128,55 +128,55 @@ def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) 
             return Path.touch, (tmp_path / "was run",)
 
     (Path(folder) / "batch").write_bytes(pickle.dumps(((FIRST, LAST), Runs())))
-    assert BatchHandoff(folder).take(FIRST, LAST) is None
+    assert BatchHandoff(folder).read(FIRST, LAST) is None
     assert not (tmp_path / "was run").exists()
 
 
 def test_a_batch_without_ranges(folder: str) -> None:
     """Its reader knows that nothing of it is wanted."""
-    BatchHandoff(folder).give(FIRST, LAST, [])
-    assert BatchHandoff(folder).take(FIRST, LAST) == ()
+    BatchHandoff(folder).write(FIRST, LAST, [])
+    assert BatchHandoff(folder).read(FIRST, LAST) == ()
 
 
 def test_who_was_given_nothing(folder: str) -> None:
     mirror = BatchHandoff(folder)
-    assert mirror.take(FIRST, LAST) is None
-    assert not mirror.works()
-    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert mirror.take(FIRST, LAST) is not None
-    assert mirror.works()
+    assert mirror.read(FIRST, LAST) is None
+    assert not mirror.is_active()
+    BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
+    assert mirror.read(FIRST, LAST) is not None
+    assert mirror.is_active()
     Path(folder).rmdir()
-    assert not mirror.works()
+    assert not mirror.is_active()
     Path(folder).mkdir()
 
 
 def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
     folder = str(tmp_path / "elsewhere")
-    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert BatchHandoff(folder).take(FIRST, LAST) is None
+    BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
+    assert BatchHandoff(folder).read(FIRST, LAST) is None
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("mode", [0o701, 0o710, 0o755])
 def test_a_folder_that_others_may_look_into(folder: str, mode: int) -> None:
-    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     Path(folder).chmod(mode)
-    assert BatchHandoff(folder).take(FIRST, LAST) is None
-    BatchHandoff(folder).give(LAST, LATER, [carried(LAST, LATER)])
+    assert BatchHandoff(folder).read(FIRST, LAST) is None
+    BatchHandoff(folder).write(LAST, LATER, [carried(LAST, LATER)])
     Path(folder).chmod(0o700)
-    assert BatchHandoff(folder).take(LAST, LATER) is None
+    assert BatchHandoff(folder).read(LAST, LATER) is None
 
 
 def test_a_folder_of_somebody_else(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     monkeypatch.setattr("os.getuid", lambda: Path(folder).stat().st_uid + 1)
-    assert BatchHandoff(folder).take(FIRST, LAST) is None
+    assert BatchHandoff(folder).read(FIRST, LAST) is None
 
 
 def test_a_link_in_the_folders_place(folder: str, tmp_path: Path) -> None:
-    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     (tmp_path / "link").symlink_to(folder)
-    assert BatchHandoff(str(tmp_path / "link")).take(FIRST, LAST) is None
+    assert BatchHandoff(str(tmp_path / "link")).read(FIRST, LAST) is None
 
 
 def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,11 +189,11 @@ def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", fail)
-        BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+        BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
         assert [*Path(folder).iterdir()] == []
         patched.setattr(Path, "unlink", fail_too)
-        BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert BatchHandoff(folder).take(FIRST, LAST) is None
+        BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
+    assert BatchHandoff(folder).read(FIRST, LAST) is None
     assert BatchHandoff.new(str(Path(folder) / "none")) is None
 
 
@@ -201,9 +201,9 @@ def test_the_folder_goes_with_the_mirrors_object(tmp_path: Path) -> None:
     mirror = BatchHandoff.new(str(tmp_path))
     assert mirror is not None
     folder = Path(mirror.folder)
-    BatchHandoff(mirror.folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(mirror.folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     copy = pickle.loads(pickle.dumps(mirror))
-    assert copy.take(FIRST, LAST) is not None
+    assert copy.read(FIRST, LAST) is not None
     del copy
     gc.collect()
     assert folder.is_dir()

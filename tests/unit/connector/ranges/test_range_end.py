@@ -8,7 +8,8 @@ import pytest
 
 from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds
 from pyspark_mysqlbinlog.connector.ranges.reader import events_between
 from pyspark_mysqlbinlog.errors import InvalidPositionError

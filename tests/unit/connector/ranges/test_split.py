@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.ranges.split import Cut, RangePartition, cut, pulled
-from pyspark_mysqlbinlog.connector.tail.buffer import Mark, Piece, Span
+from pyspark_mysqlbinlog.connector.ranges.split import (
+    RangePartition,
+    RangePlan,
+    fetched_range,
+    split_into_ranges,
+)
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventType
 
@@ -37,10 +42,10 @@ def spans_of(
     """Spans of (log bytes, bytes kept or None), each with a prepared XA of its number."""
     spans = []
     pos = 4
-    start = Mark(at(pos), EMPTY, ("first",))
+    start = BoundaryState(at(pos), EMPTY, ("first",))
     for n, (log_bytes, kept) in enumerate(sizes):
         blocks = None if kept is None else blocks_of(pos, kept)
-        end = Mark(at(pos + log_bytes), EMPTY, (f"xid{n}",))
+        end = BoundaryState(at(pos + log_bytes), EMPTY, (f"xid{n}",))
         spans.append(Span(start, end, log_bytes, blocks, kept or 0, 0, (pieces or {}).get(n, ())))
         pos += log_bytes
         start = end
@@ -49,8 +54,8 @@ def spans_of(
 
 def cut_up(
     spans: list[Span], *, target_bytes: int = 32 << 20, max_fetches: int = 4, start: int = 4
-) -> list[Cut]:
-    return cut(
+) -> list[RangePlan]:
+    return split_into_ranges(
         at(start), spans, pending_xa=("first",), target_bytes=target_bytes, max_fetches=max_fetches
     )
 
@@ -69,8 +74,8 @@ def test_what_is_small_is_one_carried_task() -> None:
 
 def test_what_is_prepared_where_a_span_begins() -> None:
     """It may begin behind the batch's start: nothing is wanted in between, but XA is prepared."""
-    start = Mark(at(50), EMPTY, ("second",))
-    (only,) = cut_up([Span(start, Mark(at(90), EMPTY), 40, None, 0)])
+    start = BoundaryState(at(50), EMPTY, ("second",))
+    (only,) = cut_up([Span(start, BoundaryState(at(90), EMPTY), 40, None, 0)])
     assert (only.start, only.pending_xa) == (at(50), ("second",))
 
 
@@ -167,7 +172,7 @@ def test_a_long_transaction_is_cut_inside() -> None:
 
 
 def test_a_replay_knows_only_its_ends() -> None:
-    assert pulled(at(4), at(99), ("x",)) == [Cut(at(4), at(99), 0, None, ("x",))]
+    assert fetched_range(at(4), at(99), ("x",)) == [RangePlan(at(4), at(99), 0, None, ("x",))]
 
 
 def test_a_task_travels() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, ReadCancelledError
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, ReadCancelledError
 from pyspark_mysqlbinlog.connector.ranges import sub_batches
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     Boundary,
@@ -44,12 +44,12 @@ class Reading:
         for count in wanted:
             event = event_at(self.at, kind)
             self.at = self.at._replace(pos=event.end)
-            self.steps.passed(event, self.at, count, is_between=ends)
+            self.steps.on_read(event, self.at, count, is_between=ends)
 
     def found(self) -> list[int]:
         """Where the boundaries lie that are told now."""
         found = []
-        while (boundary := self.steps.before((9, 0))) is not None:
+        while (boundary := self.steps.next_boundary((9, 0))) is not None:
             found.append(boundary.position.pos)
         return found
 
@@ -100,7 +100,7 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
     for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
         reading.events(0, kind=kind)
     reading.events(100, 0)
-    boundary = reading.steps.before((9, 0))
+    boundary = reading.steps.next_boundary((9, 0))
     last = event_at(Position(3, 1300, FILE), EventType.XID_EVENT)
     known = Fingerprint(1_800_000_000, 9, 100, event_checksum(last))
     assert boundary == Boundary(Position(3, 1400, FILE), known)
@@ -115,12 +115,12 @@ def test_what_is_not_known_is_no_boundary() -> None:
 def test_they_are_told_to_whoever_has_come_to_them() -> None:
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 100)
-    assert reading.steps.before((3, 1099)) is None
-    boundary = reading.steps.before((3, 1100))
+    assert reading.steps.next_boundary((3, 1099)) is None
+    boundary = reading.steps.next_boundary((3, 1100))
     assert boundary is not None
     assert boundary.position == Position(3, 1100, FILE)
-    assert reading.steps.before((3, 1150)) is None
-    assert reading.steps.before((4, 4)) is not None
+    assert reading.steps.next_boundary((3, 1150)) is None
+    assert reading.steps.next_boundary((4, 4)) is not None
 
 
 def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
@@ -132,14 +132,14 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
     again = Reading(reading.steps)
     assert again.found() == []
     again.events(100, 100)
-    boundary = again.steps.before((9, 0))
+    boundary = again.steps.next_boundary((9, 0))
     assert boundary is not None
     assert boundary.position == Position(3, 1100, FILE)
     assert boundary.fingerprint.created == START.created
 
 
 def test_whoever_wants_no_more_ends_the_reading() -> None:
-    interrupt = Interrupt()
+    interrupt = CancelToken()
     reading = Reading(SubBatchBoundaries(100, interrupt.check))
     reading.events(10)
     interrupt.stop()

@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, colle
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import IMAGE, ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges import typed_reader
@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
@@ -45,7 +45,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("twin")
 
-CONTENT = arrow_schema(envelope(StringType()))
+CONTENT = arrow_schema(output_schema(StringType()))
 # Logs whose statements make their tables.
 WITH_DDL = {"ddl_history", "conversions", "virtual_columns"}
 ID = ColumnSchema("id", "int")
@@ -78,7 +78,7 @@ def options_of(path: str) -> Options:
 def whole_range(scenario: str) -> tuple[RangePartition, Options]:
     options = options_of(str(CAPTURED / f"{scenario}.*.binlog"))
     if scenario in WITH_DDL or scenario.startswith("random_ddl"):
-        reader = MySQLBinlogReader(options, envelope(StringType()))
+        reader = MySQLBinlogReader(options, output_schema(StringType()))
         first, *more = reader.partitions()
         assert isinstance(first, RangePartition)
         for last in more:
@@ -152,7 +152,7 @@ REFUSED = {"transactions", "statements"}
 
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
 def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typed_reader, "_MOST_COLUMNS", 10_000)
+    monkeypatch.setattr(typed_reader, "_MAX_COLUMNS", 10_000)
     partition, options = whole_range(scenario)
     typed = [assert_same(options, part) for part in transactions(partition)]
     assert any(typed[1:]), scenario

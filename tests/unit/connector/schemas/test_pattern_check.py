@@ -26,10 +26,10 @@ def found(
     seen = [
         name
         for name in KNOWN
-        if wanted.wants(*name)
+        if wanted.captures(*name)
         and (
             grants.sees_all_of(name[0])
-            or grants.selects_from(TableFilter.parse(".".join(name)).wants)
+            or grants.selects_from(TableFilter.parse(".".join(name)).captures)
         )
     ]
     texts = [

@@ -15,7 +15,7 @@ from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
 
 DUMP = """-- MySQL dump 10.13
@@ -37,7 +37,7 @@ DELIMITER ;
 
 def rows(**options: str) -> list[dict[str, Any]]:
     parsed = parse_options(options)
-    reader = MySQLBinlogReader(parsed, envelope(StringType()))
+    reader = MySQLBinlogReader(parsed, output_schema(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return pa.Table.from_batches(batches).to_pylist() if batches else []
 

@@ -162,7 +162,7 @@ def test_cut_overs_with_a_restart_after_every_statement(statements: tuple[str, .
 def test_a_dropped_database_takes_its_tables_along() -> None:
     tracker, ends = follow("CREATE TABLE t (id INT)", "DROP DATABASE x", "DROP DATABASE d")
     assert [columns(tracker, end) for end in ends] == [["id"], ["id"], None]
-    reason = tracker.history.reason(LogBuilder().position(ends[-1]), "d", "t")
+    reason = tracker.history.unknown_reason(LogBuilder().position(ends[-1]), "d", "t")
     assert reason.startswith("its database was dropped at mysql-bin.000001:")
 
 
@@ -187,7 +187,7 @@ def test_what_is_not_followed_is_not_known_any_more(
     tracker, ends = follow("CREATE TABLE t (id INT)", *statements)
     assert columns(tracker, ends[0]) == ["id"]
     assert columns(tracker, ends[-1], table.removeprefix("d.")) is None
-    reason = tracker.history.reason(LogBuilder().position(ends[-1]), *table.split("."))
+    reason = tracker.history.unknown_reason(LogBuilder().position(ends[-1]), *table.split("."))
     assert words in reason
     assert "mysql-bin.000001" in reason
 

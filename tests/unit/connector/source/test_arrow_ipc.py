@@ -12,18 +12,18 @@ from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_schema
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import (
     IPC_ROWS,
     SLIM_IPC_ROWS,
-    lean,
     packets,
     unpacked,
+    without_source,
 )
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.source.failing_stream_reader import RefusedStreamReader
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.failing_stream_reader import FailingStreamReader
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-_SCHEMA = arrow_schema(envelope(StringType()))
+_SCHEMA = arrow_schema(output_schema(StringType()))
 
 
 def _batch(*texts: str | None) -> pa.RecordBatch:
@@ -68,7 +68,7 @@ def test_a_stream_of_json_gives_packets() -> None:
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 def test_other_payloads_are_refused(payload: str) -> None:
     reader = _reader(payload)
-    assert isinstance(reader, RefusedStreamReader)
+    assert isinstance(reader, FailingStreamReader)
     assert "packed rows require payload=json" in str(reader._error)
 
 
@@ -82,11 +82,11 @@ def test_packets_of_several_kinds() -> None:
     made = packets(iter(batches), SLIM_IPC_ROWS)
     frame = pa.Table.from_batches(made, arrow_schema(SLIM_IPC_ROWS))
     assert unpacked(frame) == [
-        lean(pa.Table.from_batches([batches[0], batches[2]])),
-        lean(pa.Table.from_batches([loaded, loaded])),
+        without_source(pa.Table.from_batches([batches[0], batches[2]])),
+        without_source(pa.Table.from_batches([loaded, loaded])),
     ]
     nothing = unpacked(frame.slice(0, 0))
-    assert nothing == [lean(pa.Table.from_batches([], _SCHEMA))]
+    assert nothing == [without_source(pa.Table.from_batches([], _SCHEMA))]
     assert nothing[0].column_names[-2:] == ["query", "missing"]
 
 

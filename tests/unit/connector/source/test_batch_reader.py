@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.source import batch_reader
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.source.start_offset import ResolvedStart
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.events import Event
@@ -44,7 +44,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReade
     files = {END.file: END.pos}
     start = ResolvedStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
     monkeypatch.setattr(batch_reader, "start_of_server", lambda options, streaming: start)
-    return MySQLBinlogReader(parse_options(given), envelope(StringType()))
+    return MySQLBinlogReader(parse_options(given), output_schema(StringType()))
 
 
 def test_a_connection_that_is_lost_while_the_end_is_looked_for(

@@ -9,7 +9,7 @@ import pytest
 from helpers.buffer_log import EMPTY, Log, at, mark, new_log, numbers
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 def test_one_span_a_transaction() -> None:
     log = new_log()
     first, second = log.transaction(100), log.transaction(200)
-    assert log.buffer.furthest(at(4), None) == mark(second)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(second)
     spans = log.buffer.spans(at(4), second)
     assert spans is not None
     assert [(s.start.position, s.end.position, s.log_bytes) for s in spans] == [
@@ -31,8 +31,8 @@ def test_one_span_a_transaction() -> None:
 def test_small_transactions_share_a_span() -> None:
     log = new_log(granularity=250)
     ends = [log.transaction(100) for _ in range(5)]
-    assert log.buffer.furthest(at(4), 1) == mark(ends[2])
-    assert log.buffer.furthest(at(4), None) == mark(ends[4])
+    assert log.buffer.last_boundary_within(at(4), 1) == mark(ends[2])
+    assert log.buffer.last_boundary_within(at(4), None) == mark(ends[4])
     spans = log.buffer.spans(at(4), ends[4])
     assert spans is not None
     assert [numbers([span]) for span in spans] == [[1, 2, 3], [4, 5]]
@@ -41,7 +41,7 @@ def test_small_transactions_share_a_span() -> None:
 def test_nothing_wanted() -> None:
     log = new_log()
     end = log.transaction(wanted=False)
-    assert log.buffer.furthest(at(4), None) is None
+    assert log.buffer.last_boundary_within(at(4), None) is None
     assert log.buffer.tip == mark(end)
     assert log.buffer.advance_to_tip() == mark(end)
     assert log.buffer.spans(at(4), end) == []
@@ -52,7 +52,7 @@ def ddl(log: Log, number: int) -> Position:
     end = log.here._replace(pos=log.here.pos + 10)
     schema = TableSchema("d", f"t{number}", ())
     history = log.buffer.tip.history.with_table(end, schema)
-    log.buffer.boundary(Mark(end, history), 10, wanted=False)
+    log.buffer.boundary(BoundaryState(end, history), 10, wanted=False)
     log.here = end
     return end
 
@@ -69,10 +69,10 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
             end = here._replace(pos=here.pos + 100)
             log.count += 1
             log.buffer.append([log.event(log.count, 100)])
-            log.buffer.boundary(Mark(end, log.buffer.tip.history), 100, wanted=True)
+            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, wanted=True)
             log.here = end
     start, changes, rows = at(4), [], []
-    while (end_mark := log.buffer.furthest(start, None)) is not None:
+    while (end_mark := log.buffer.last_boundary_within(start, None)) is not None:
         end = end_mark.position
         tables = end_mark.history.tables()
         changes.append(sum(end_mark.history.versions(*name)[0][0] > start for name in tables))
@@ -89,8 +89,8 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
 def test_a_span_behind_ddl_begins_with_what_holds_there() -> None:
     """Whoever fetches it begins there, and must know the prepared XA of that place."""
     log = new_log(granularity=100_000)
-    log.buffer.boundary(Mark(at(104), EMPTY, ("xa",)), 100, wanted=False)
-    behind = Mark(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
+    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, wanted=False)
+    behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
     log.buffer.boundary(behind, 10, wanted=False)
     log.here = at(114)
     log.transaction(100)
@@ -114,7 +114,7 @@ def test_unwanted_traffic_counts_as_log_but_gives_no_boundary() -> None:
     log.transaction(300, wanted=False)
     wanted = log.transaction(100)
     log.transaction(500, wanted=False)
-    assert log.buffer.furthest(at(4), None) == mark(wanted)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(wanted)
     spans = log.buffer.spans(at(4), wanted)
     assert spans is not None
     assert [span.log_bytes for span in spans] == [400]
@@ -128,16 +128,16 @@ LIMITS = [(None, 5), (0, 1), (1, 1), (100, 1), (199, 1), (200, 2), (299, 2), (10
 def test_furthest_within_a_limit(limit: int | None, count: int) -> None:
     log = new_log()
     ends = [log.transaction(100) for _ in range(5)]
-    assert log.buffer.furthest(at(4), limit) == mark(ends[count - 1])
+    assert log.buffer.last_boundary_within(at(4), limit) == mark(ends[count - 1])
 
 
 def test_furthest_until() -> None:
     log = new_log()
     ends = [log.transaction(100) for _ in range(4)]
-    assert log.buffer.furthest(at(4), None, ends[1]) == mark(ends[1])
-    assert log.buffer.furthest(ends[1], None, ends[1]) is None
+    assert log.buffer.last_boundary_within(at(4), None, ends[1]) == mark(ends[1])
+    assert log.buffer.last_boundary_within(ends[1], None, ends[1]) is None
     between = ends[2]._replace(pos=ends[2].pos + 50)
-    assert log.buffer.furthest(ends[1], None, between) == mark(ends[2])
+    assert log.buffer.last_boundary_within(ends[1], None, between) == mark(ends[2])
 
 
 def test_no_span_reaches_across_the_cut() -> None:
@@ -147,7 +147,7 @@ def test_no_span_reaches_across_the_cut() -> None:
     last = log.transaction()
     log.buffer.force_boundary_at(last)
     log.transaction()
-    assert log.buffer.furthest(at(4), None, last) == mark(last)
+    assert log.buffer.last_boundary_within(at(4), None, last) == mark(last)
 
 
 def test_nor_does_a_rotation_carry_a_span_across_the_cut() -> None:
@@ -156,7 +156,7 @@ def test_nor_does_a_rotation_carry_a_span_across_the_cut() -> None:
     log.buffer.force_boundary_at(last)
     log.rotate()
     log.transaction()
-    assert log.buffer.furthest(at(4), None, last) == mark(last)
+    assert log.buffer.last_boundary_within(at(4), None, last) == mark(last)
 
 
 @pytest.mark.parametrize("granularity", [0, 10_000])
@@ -164,9 +164,9 @@ def test_a_boundary_is_spelled_as_the_next_files_beginning(granularity: int) -> 
     log = new_log(granularity=granularity)
     log.transaction()
     begin = log.rotate()
-    assert log.buffer.furthest(at(4), None) == mark(begin)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(begin)
     end = log.transaction()
-    assert log.buffer.furthest(begin, None) == mark(end)
+    assert log.buffer.last_boundary_within(begin, None) == mark(end)
     spans = log.buffer.spans(begin, end)
     assert spans is not None
     assert numbers(spans) == [2]
@@ -177,15 +177,15 @@ def test_a_boundary_is_spelled_as_the_next_files_beginning(granularity: int) -> 
 def test_a_handed_out_boundary_keeps_its_spelling(granularity: int) -> None:
     log = new_log(granularity=granularity)
     end = log.transaction()
-    assert log.buffer.furthest(at(4), None) == mark(end)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(end)
     begin = log.rotate()
     assert log.buffer.tip == mark(begin)
-    assert log.buffer.furthest(at(4), None) == mark(end)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(end)
     spans = log.buffer.spans(at(4), end)
     assert spans is not None
     assert numbers(spans) == [1]
     later = log.transaction()
-    assert log.buffer.furthest(end, None) == mark(later)
+    assert log.buffer.last_boundary_within(end, None) == mark(later)
     spans = log.buffer.spans(end, later)
     assert spans is not None
     assert numbers(spans) == [2]
@@ -195,7 +195,7 @@ def test_the_start_is_a_handed_out_boundary() -> None:
     log = new_log(start=500)
     begin = log.rotate()
     end = log.transaction()
-    assert log.buffer.furthest(at(500), None) == mark(end)
+    assert log.buffer.last_boundary_within(at(500), None) == mark(end)
     spans = log.buffer.spans(at(500), end)
     assert spans is not None
     assert numbers(spans) == [1]
@@ -220,7 +220,7 @@ def test_the_tip_is_not_for_taking_while_something_wanted_lies_before_it() -> No
     log.transaction()
     log.transaction(wanted=False)
     assert log.buffer.advance_to_tip() is None
-    end = log.buffer.furthest(at(4), None)
+    end = log.buffer.last_boundary_within(at(4), None)
     assert end is not None
     assert log.buffer.advance_to_tip() == mark(log.here)
 
@@ -236,7 +236,7 @@ def test_a_huge_transaction_keeps_its_place_but_not_its_bytes() -> None:
     log.buffer.boundary(mark(end), 5000, wanted=True)
     log.here = end
     small = log.transaction(100)
-    assert log.buffer.furthest(at(4), None) == mark(small)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(small)
     spans = log.buffer.spans(at(4), small)
     assert spans is not None
     assert [(s.start.position, s.end.position, s.log_bytes) for s in spans] == [
@@ -252,7 +252,7 @@ def test_bytes_kept_never_pass_the_capacity(granularity: int) -> None:
     log = new_log(capacity=1000, granularity=granularity)
     for _ in range(40):
         log.transaction(100)
-    end = log.buffer.furthest(at(4), None)
+    end = log.buffer.last_boundary_within(at(4), None)
     assert end is not None
     spans = log.buffer.spans(at(4), end.position)
     assert spans is not None
@@ -269,7 +269,7 @@ def test_bytes_kept_never_pass_the_capacity(granularity: int) -> None:
 def test_a_span_has_all_of_its_events_or_none() -> None:
     log = new_log(capacity=250, granularity=10_000)
     ends = [log.transaction(100) for _ in range(4)]
-    assert log.buffer.furthest(at(4), None) == mark(ends[-1])
+    assert log.buffer.last_boundary_within(at(4), None) == mark(ends[-1])
     spans = log.buffer.spans(at(4), ends[-1])
     assert spans is not None
     assert [span.blocks for span in spans] == [None]
@@ -278,10 +278,10 @@ def test_a_span_has_all_of_its_events_or_none() -> None:
 def test_release_makes_room() -> None:
     log = new_log(capacity=250)
     ends = [log.transaction(100) for _ in range(3)]
-    assert log.buffer.furthest(at(4), None) == mark(ends[2])
+    assert log.buffer.last_boundary_within(at(4), None) == mark(ends[2])
     log.buffer.release(ends[1])
     later = log.transaction(100)
-    assert log.buffer.furthest(ends[2], None) == mark(later)
+    assert log.buffer.last_boundary_within(ends[2], None) == mark(later)
     spans = log.buffer.spans(ends[2], later)
     assert spans is not None
     assert numbers(spans) == [4]
@@ -290,7 +290,7 @@ def test_release_makes_room() -> None:
 def test_what_the_buffer_cannot_tell() -> None:
     log = new_log(granularity=150)
     ends = [log.transaction(100) for _ in range(4)]
-    assert log.buffer.furthest(at(4), None) == mark(ends[3])
+    assert log.buffer.last_boundary_within(at(4), None) == mark(ends[3])
     assert log.buffer.spans(at(4), at(505)) is None, "behind the tip"
     assert log.buffer.spans(at(4), ends[0]) is None, "inside a span"
     assert log.buffer.spans(ends[0], ends[3]) is None, "from inside a span"
@@ -310,7 +310,7 @@ def test_a_broken_connection_brings_a_transaction_again() -> None:
     log.buffer.append([log.event(1, 50)])
     log.buffer.forget_transaction()
     end = log.transaction()
-    assert log.buffer.furthest(at(4), None) == mark(end)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(end)
     spans = log.buffer.spans(at(4), end)
     assert spans is not None
     assert numbers(spans) == [1]
@@ -321,7 +321,7 @@ def test_a_forgotten_huge_transaction_is_small_again() -> None:
     log.buffer.append([log.event(9, 1000)])
     log.buffer.forget_transaction()
     end = log.transaction(100)
-    assert log.buffer.furthest(at(4), None) == mark(end)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(end)
     spans = log.buffer.spans(at(4), end)
     assert spans is not None
     assert numbers(spans) == [1]
@@ -351,7 +351,7 @@ def test_the_tail_waits_while_the_index_is_full(by: str) -> None:
     ends.append(log.transaction())
     tail = Waiting(log.buffer)
     assert not tail.through.wait(0.1)
-    assert log.buffer.furthest(at(4), 1) == mark(ends[0])
+    assert log.buffer.last_boundary_within(at(4), 1) == mark(ends[0])
     assert not tail.through.wait(0.05), "handing out is not enough"
     if by == "release":
         log.buffer.release(ends[0])
@@ -370,7 +370,7 @@ def test_a_batch_without_limits_loses_nothing_while_the_index_gets_coarser() -> 
     for _ in range(100):
         log.transaction(100)
         log.buffer.wait_for_room()
-    end = log.buffer.furthest(at(4), None)
+    end = log.buffer.last_boundary_within(at(4), None)
     assert end == mark(log.here)
     spans = log.buffer.spans(at(4), log.here)
     assert spans is not None
@@ -387,7 +387,7 @@ def test_wait() -> None:
     assert not log.buffer.wait(lambda: False, timeout=0.05)
     threading.Timer(0.05, log.transaction).start()
     assert log.buffer.wait(lambda: log.buffer.tip.position > at(4), timeout=5)
-    threading.Timer(0.05, log.buffer.fail, [ServerError("gone")]).start()
+    threading.Timer(0.05, log.buffer.set_error, [ServerError("gone")]).start()
     assert log.buffer.wait(lambda: False, timeout=5), "an error ends the waiting"
     assert isinstance(log.buffer.error, ServerError)
 
@@ -396,5 +396,5 @@ def test_what_was_walked_before_an_error_is_there() -> None:
     log = new_log(granularity=10_000)
     end = log.transaction()
     log.buffer.append([log.event(2, 100)])
-    log.buffer.fail(ServerError("gone"))
-    assert log.buffer.furthest(at(4), None) == mark(end)
+    log.buffer.set_error(ServerError("gone"))
+    assert log.buffer.last_boundary_within(at(4), None) == mark(end)

@@ -21,7 +21,7 @@ def test_a_batch_exceeds_its_limit_by_one_transaction_only(sizes: list[int]) -> 
     ends = [log.here] + [log.transaction(size) for size in sizes]
     transactions = set(pairwise(ends))
     start, batches = at(4), 0
-    while (end := log.buffer.furthest(start, _LIMIT)) is not None:
+    while (end := log.buffer.last_boundary_within(start, _LIMIT)) is not None:
         is_one = (start, end.position) in transactions
         assert end.position.pos - start.pos <= _LIMIT or is_one
         start, batches = end.position, batches + 1

@@ -75,7 +75,7 @@ class Reader:
 
     def batch(self, most_bytes: int | None) -> None:
         first = len(self.log.wanted) - self.delivered
-        end = self.log.buffer.furthest(self.start, most_bytes)
+        end = self.log.buffer.last_boundary_within(self.start, most_bytes)
         assert (end is None) == (first == 0)
         if end is not None:
             assert end.position > self.start
@@ -165,7 +165,7 @@ def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
         log.buffer.force_boundary_at(target)
     walk(after)
     start, delivered = at(4), []
-    while (end := log.buffer.furthest(start, limit, target)) is not None:
+    while (end := log.buffer.last_boundary_within(start, limit, target)) is not None:
         assert start < end.position <= target
         spans = log.buffer.spans(start, end.position)
         assert spans is not None
@@ -194,7 +194,7 @@ def test_two_threads() -> None:
     def step() -> bool:
         nonlocal start, spans_seen
         ended = not tail.is_alive()
-        end = log.buffer.furthest(start, 3000)
+        end = log.buffer.last_boundary_within(start, 3000)
         if end is None:
             return ended
         spans = log.buffer.spans(start, end.position)

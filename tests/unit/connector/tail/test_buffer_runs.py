@@ -14,7 +14,7 @@ from helpers.buffer_log import EMPTY, at, new_log
 from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -86,16 +86,16 @@ def test_a_run_is_its_transactions(
         if step == "rotate":
             here = at(4, here.number + 1)
             for buffer in buffers:
-                buffer.moved(Mark(here, history))
+                buffer.advance(BoundaryState(here, history))
         elif step == "batch":
-            ends = [buffer.furthest(handed, 1000) for buffer in buffers]
+            ends = [buffer.last_boundary_within(handed, 1000) for buffer in buffers]
             assert ends[0] == ends[1]
             handed = ends[0].position if ends[0] is not None else handed
         elif step == "ddl":
             end = here._replace(pos=here.pos + 10)
             history = history.with_table(end, TableSchema("d", f"t{here.pos}", ()))
             for buffer in buffers:
-                buffer.boundary(Mark(end, history), 10, wanted=False)
+                buffer.boundary(BoundaryState(end, history), 10, wanted=False)
             here = end
         elif step == "before":
             before, here = 50, here._replace(pos=here.pos + 50)
@@ -103,8 +103,10 @@ def test_a_run_is_its_transactions(
             run = Stretch(here, step)
             first, second = buffers
 
-            def mark_at(pos: int, here: Position = here, known: SchemaHistory = history) -> Mark:
-                return Mark(here._replace(pos=pos), known)
+            def mark_at(
+                pos: int, here: Position = here, known: SchemaHistory = history
+            ) -> BoundaryState:
+                return BoundaryState(here._replace(pos=pos), known)
 
             first.transactions(cast(Any, run), before, mark_at)
             for n, (size, wanted) in enumerate(step):
@@ -114,6 +116,8 @@ def test_a_run_is_its_transactions(
                 second.boundary(mark_at(run.ends[n]), log_bytes, wanted=wanted)
             here, before = here._replace(pos=run.end), 0
         assert buffers[0].tip == buffers[1].tip
-    assert buffers[0].furthest(handed, None) == buffers[1].furthest(handed, None)
+    assert buffers[0].last_boundary_within(handed, None) == buffers[1].last_boundary_within(
+        handed, None
+    )
     assert buffers[0].finished() == buffers[1].finished()
     assert vars(buffers[0])["_before_cut"] == vars(buffers[1])["_before_cut"]

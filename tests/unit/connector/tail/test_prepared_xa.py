@@ -10,7 +10,7 @@ import pytest
 from helpers.events import LogBuilder, xa_prepare_body
 from helpers.filtered import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.events import EventType

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.buffer_log import at, mark
-from pyspark_mysqlbinlog.connector.tail.span_index import Span, SpanIndex
+from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
+from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
 
 # --- the index of spans
 

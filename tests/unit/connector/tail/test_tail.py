@@ -11,7 +11,8 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail import tail as tail_module
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
@@ -28,16 +29,16 @@ def test_time_spent_in_connecting_is_no_connection(
     silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a try takes, it counts as one that failed: the stream does not wait for ever."""
-    monkeypatch.setattr(tail_module, "_HELD_FOR_A_WHILE", 0.05)
+    monkeypatch.setattr(tail_module, "_MAX_HELD_SECONDS", 0.05)
     host, port = silent.getsockname()
     settings = ServerSettings(host, port, "u", "p", connect_timeout=0.2)
-    start = Mark(Position.of("mysql-bin.000001", 4), SchemaHistory())
+    start = BoundaryState(Position.of("mysql-bin.000001", 4), SchemaHistory())
     buffer = LogBuffer(start, capacity=1000, granularity=0)
     tail = Tail(
         settings,
         server_uuid="",
         start=start,
-        wants=lambda *_: True,
+        captures=lambda *_: True,
         buffer=buffer,
         retry_timeout=0.5,
     )

@@ -30,7 +30,7 @@ from helpers.json_documents import (
     packed_decimal,
 )
 from helpers.replay import captured_schemas
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads import variant
@@ -454,7 +454,7 @@ def test_captured_logs(scenario: str) -> None:
 
     decoder = Decoder(
         StaticSchemas(captured_schemas(described)),
-        arrow_schema(envelope(VariantType())),
+        arrow_schema(output_schema(VariantType())),
         0,
         ALL_OPERATIONS,
         payload=payload,

@@ -47,7 +47,7 @@ from helpers.replay import Replay, captured_schemas
 from helpers.twins import DecodesEvents, make_decoder
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type, struct_of
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.kernel.implementation import using
 from pyspark_mysqlbinlog.decoder.payloads import variant
 from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadFactory
@@ -83,7 +83,7 @@ def struct_decoder(
     promised = promised or schemas
     nested = len(promised) > 1
     kind = payload_type(promised, options, columns, nested=nested)
-    arrow = arrow_schema(envelope(kind, rescued=unplaced == "rescue"))
+    arrow = arrow_schema(output_schema(kind, rescued=unplaced == "rescue"))
 
     def payload(side: str, arrow_type: pa.DataType) -> StructPayload:
         return StructPayload(side, arrow_type, options, nested=nested, unplaced=unplaced)
@@ -94,7 +94,7 @@ def struct_decoder(
 def variant_decoder(
     schemas: list[TableSchema], columns: ColumnFilter = NOTHING_EXCLUDED, **settings: Any
 ) -> tuple[DecodesEvents, pa.Schema]:
-    arrow = arrow_schema(envelope(VariantType()))
+    arrow = arrow_schema(output_schema(VariantType()))
     made = decoder_for(schemas, arrow, lambda _, type_: VariantPayload(type_), columns, **settings)
     return made, arrow
 

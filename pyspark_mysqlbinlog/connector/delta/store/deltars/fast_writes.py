@@ -25,7 +25,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds, is_before
 
@@ -50,7 +50,7 @@ def append_or_replace(
     """Write the final states in one commit; False, without writing, if a merge is necessary.
 
     table : at its last version. It must not change between the check and the write.
-    states : the last state of each key, with `SEQ` and `GONE`, and all columns of the table.
+    states : the last state of each key, with `SEQ` and `TOMBSTONE`, and all columns of the table.
     soft_deletes : tombstones stay as rows, as the states have them.
     """
     bounds = integer_bounds(states, key)
@@ -83,7 +83,7 @@ def append_or_replace(
 
 def _without_gone(states: pa.Table) -> pa.Table:
     """Return the states of live rows."""
-    gone = states.column(GONE)
+    gone = states.column(TOMBSTONE)
     return states.filter(pc.invert(gone)) if pc.any(gone).as_py() else states
 
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow import dataset
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc, with_tombstone
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import quoted
 from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import wide_decimal_columns
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, integer_bounds
+from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds, pruning_conditions
 
 __all__ = ["count_equal_rows", "rewrite_equal_rows"]
 
@@ -73,28 +73,24 @@ def rewrite_equal_rows(
         return 0
     source = pa.concat_tables(
         [
-            _with_gone(gone.select(held), is_tombstone=True),
-            _with_gone(rows.select(held), is_tombstone=False),
+            with_tombstone(gone.select(held), is_tombstone=True),
+            with_tombstone(rows.select(held), is_tombstone=False),
         ]
     )
     metrics = (
         table.merge(
             source,
-            " AND ".join([f"s.{GONE}", *_equal(gone)]),
+            " AND ".join([f"s.{TOMBSTONE}", *_equal(gone)]),
             source_alias="s",
             target_alias="t",
             streamed_exec=bool(wide_decimal_columns(gone)),
             commit_properties=properties,
         )
         .when_matched_delete()
-        .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
+        .when_not_matched_insert_all(f"NOT s.{TOMBSTONE}", except_cols=[TOMBSTONE])
         .execute()
     )
     return int(metrics["num_target_rows_deleted"])
-
-
-def _with_gone(rows: pa.Table, *, is_tombstone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))
 
 
 def _equal(gone: pa.Table) -> Iterator[str]:
@@ -106,4 +102,4 @@ def _equal(gone: pa.Table) -> Iterator[str]:
         if pa.types.is_floating(gone.column(name).type):
             # The join treats 0 and -0 as equal.
             yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
-    yield from bounds(gone, names, quoted)
+    yield from pruning_conditions(gone, names, quoted)

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-_DIGITS = 15
+_EXACT_DIGITS = 15
 _PROPERTY = "delta.dataSkippingStatsColumns"
 # Without it, this many of a table's first columns have statistics; -1 means all.
 _COUNT, _USUAL_COUNT = "delta.dataSkippingNumIndexedCols", "32"
@@ -123,11 +123,11 @@ def _may_be_named(kind: pa.DataType) -> bool:
 
 
 def _is_wide(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.Decimal128Type) and kind.precision > _DIGITS
+    return isinstance(kind, pa.Decimal128Type) and kind.precision > _EXACT_DIGITS
 
 
 def _is_long(value: Decimal | None, kind: Any) -> bool:
-    return value is not None and abs(value) >= Decimal(10) ** (_DIGITS - kind.scale)
+    return value is not None and abs(value) >= Decimal(10) ** (_EXACT_DIGITS - kind.scale)
 
 
 def _may_have_long(file: Mapping[str, Any], name: str, kind: pa.DataType) -> bool:

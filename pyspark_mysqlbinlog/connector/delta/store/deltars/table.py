@@ -5,10 +5,9 @@ table: the minimum and the maximum of each key column in the batch, by which del
 If no row can have one of the keys there is no merge, and for a few rows neither (see
 `fast_writes`).
 
-A commit is made on the very version that was read, and never moved after other commits: delta-rs
-would move an overwrite after a compaction, and the table would have each row twice. If the commits
-in between did not change rows, it is tried again; else the batch fails. Columns whose statistics
-would be wrong have none (see `deltars.stats`).
+A commit is made on the very version that was read (see `commits`), and never moved after other
+commits: delta-rs would move an overwrite after a compaction, and the table would have each row
+twice. Columns whose statistics would be wrong have none (see `deltars.stats`).
 """
 
 from __future__ import annotations
@@ -30,12 +29,18 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.rows.columns import (
+    DELETED,
+    OLDEST_SEQ,
+    SEQ,
+    SEQ_TYPE,
+    TOMBSTONE,
+)
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
+from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import (
     Commit,
     removed_files,
-    repeated_compaction,
 )
 from pyspark_mysqlbinlog.connector.delta.store.deltars.fast_writes import append_or_replace
 from pyspark_mysqlbinlog.connector.delta.store.deltars.multiset import (
@@ -54,25 +59,19 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import (
     wide_decimal_columns,
     wide_decimals_in_files,
 )
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
-    check_no_foreign_writes,
-    is_restored,
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
+from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
+    COMMIT_MARKERS,
+    MetadataMarkers,
 )
-from pyspark_mysqlbinlog.connector.delta.store.interface import (
-    MAX_COMMIT_ATTEMPTS,
-    check_same_deletes,
-    commit_conflict_error,
-)
-from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import MARKS, MetadataMarkers
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
-# A `seq` before all others.
-_OLDEST = -1
 # Two compactions at once leave rows twice (see `compactions`): this prevents it in one process.
 _COMPACTING = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
@@ -107,7 +106,7 @@ class DeltalakeEngine:
         )
 
 
-class DeltalakeTarget:
+class DeltalakeTarget(CommittingTarget):
     """One Delta table; see `interface.DeltaTarget`."""
 
     # Spark reads the instants of delta-rs's partition values in its session's time zone.
@@ -122,17 +121,14 @@ class DeltalakeTarget:
         *,
         soft_delete: bool,
     ) -> None:
-        self.uri = uri
+        super().__init__(uri)
         self._storage = dict(storage_options)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
-        # The version that decisions are based on: of the first read or the last commit. None if an
-        # error left it open what was written.
-        self._known: int | None = None
         # A version of the table, and its commit markers, if Delta for Spark wrote them.
-        self._handed: tuple[int, Mapping[str, int]] | None = None
+        self._marker_cache: tuple[int, Mapping[str, int]] | None = None
         # Columns without statistics; None until the table's files were inspected.
         self._long: AbstractSet[str] | None = None
 
@@ -149,10 +145,10 @@ class DeltalakeTarget:
                 return None
             check_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
-        if self._known is None:
+        if self._expected_version is None:
             # After an error it is open what was written.
             self._table.update_incremental()
-            self._known = self._table.version()
+            self._expected_version = self._table.version()
         return self._table
 
     def _there(self) -> DeltaTable:
@@ -177,25 +173,31 @@ class DeltalakeTarget:
         long : columns in which long decimals are, or may be, written.
         columns : that the table has then; None if they do not change.
         """
-        for _ in range(MAX_COMMIT_ATTEMPTS):
-            table = self._now()
+
+        def attempt(_: int) -> int:
+            table = self._there()
+            self._import_markers(table)
+            self._keep_stats_exact(table, long, columns)
+            self._check_no_foreign_writes(table)
             version = table.version()
-            try:
-                self._take_over(table)
-                self._keep_stats_exact(table, long, columns)
-                self._check_no_foreign_writes(table)
-                version = table.version()
-                write(table)
-            except Exception as error:
-                known, self._known = self._known, None
-                if not isinstance(error, CommitFailedError) or self._now().version() == version:
-                    raise
-                self._known = known
-            else:
-                # A merge without a row to write makes no commit.
-                self._known = min(version + 1, table.version())
-                return
-        raise commit_conflict_error(self.uri)
+            write(table)
+            # A merge without a row to write makes no commit.
+            return min(version + 1, table.version())
+
+        self._expected_version = self._until_committed(attempt)
+
+    def _newest_version(self) -> int:
+        return self._now().version()
+
+    def _history(self, count: int) -> list[Commit]:
+        return [Commit.of(each) for each in self._there().history(count)]
+
+    def _commits_after(self, version: int) -> list[Commit]:
+        count = self._there().version() - version
+        return self._history(count) if count > 0 else []
+
+    def _is_conflict(self, error: Exception) -> bool:
+        return isinstance(error, CommitFailedError)
 
     def _keep_stats_exact(
         self,
@@ -214,7 +216,7 @@ class DeltalakeTarget:
         properties = stats_properties_excluding(table, columns or held, long | known)
         if properties:
             table.alter.set_table_properties(
-                properties, raise_if_not_exists=False, commit_properties=_marking(None)
+                properties, raise_if_not_exists=False, commit_properties=_commit_properties(None)
             )
             table.update_incremental()
         self._long = long | known
@@ -224,7 +226,7 @@ class DeltalakeTarget:
 
         The table is refreshed until it is current: delta-rs also lists commits after its version.
         """
-        known, version = self._known, table.version()
+        known, version = self._expected_version, table.version()
         assert known is not None
         since: list[dict[str, Any]] = []
         is_exact = version == known
@@ -233,31 +235,38 @@ class DeltalakeTarget:
             table.update_incremental()
             is_exact = table.version() == version
             version = table.version()
-        self._known = version
+        self._expected_version = version
         check_no_foreign_writes(
             self.uri,
             [Commit.of(each) for each in since],
             version - known,
-            lambda each: _removed_files(table, each),
+            self._removed_files,
         )
 
-    def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
-        """Return the commit markers of a table that Delta for Spark wrote last; else None."""
-        marks = MetadataMarkers.of(table.metadata().configuration)
-        if marks is None:
-            return None
-        if self._handed is None or self._handed[0] != table.version():
-            commits = (commit.get("userMetadata") for commit in table.history())
-            boundary = table.transaction_version(marks.application)
-            self._handed = table.version(), marks.newest(commits, boundary, marks.numbers)
-        return self._handed[1]
+    def _removed_files(self, version: int) -> AbstractSet[str]:
+        # pyarrow accepts it as one of its own handlers; the stubs have no common class.
+        handler: Any = DeltaStorageHandler.from_table(self._there()._table)
+        store = PyFileSystem(handler)
+        with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
+            return removed_files(commit.readall().decode().splitlines())
 
-    def _take_over(self, table: DeltaTable) -> None:
+    def _metadata_marker(self, table: DeltaTable) -> Mapping[str, int] | None:
+        """Return the commit markers of a table that Delta for Spark wrote last; else None."""
+        markers = MetadataMarkers.of(table.metadata().configuration)
+        if markers is None:
+            return None
+        if self._marker_cache is None or self._marker_cache[0] != table.version():
+            commits = (commit.get("userMetadata") for commit in table.history())
+            boundary = table.transaction_version(markers.application)
+            self._marker_cache = table.version(), markers.latest(commits, boundary, markers.numbers)
+        return self._marker_cache[1]
+
+    def _import_markers(self, table: DeltaTable) -> None:
         """Rewrite the commit markers of a table that Delta for Spark wrote last for delta-rs."""
-        numbers = self._of_spark(table)
+        numbers = self._metadata_marker(table)
         if numbers is not None:
             table.alter.set_table_properties(
-                {MARKS: ""},
+                {COMMIT_MARKERS: ""},
                 raise_if_not_exists=False,
                 commit_properties=_writing(numbers.items()),
             )
@@ -277,11 +286,11 @@ class DeltalakeTarget:
         table = self._opened()
         return [] if table is None else table.metadata().partition_columns
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         table = self._opened()
         if table is None:
             return None
-        numbers = self._of_spark(table)
+        numbers = self._metadata_marker(table)
         return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -295,7 +304,7 @@ class DeltalakeTarget:
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
-        self._known = self._table.version()
+        self._expected_version = self._table.version()
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
         table = self._now()
@@ -307,13 +316,15 @@ class DeltalakeTarget:
         zero = (
             "named_struct("
             + ", ".join(
-                f"'{field.name}', arrow_cast({_OLDEST}, '{_DATAFUSION[field.type]}')"
+                f"'{field.name}', arrow_cast({OLDEST_SEQ}, '{_DATAFUSION[field.type]}')"
                 for field in SEQ_TYPE
             )
             + ")"
         )
         self._commit(
-            lambda table: table.update(updates={SEQ: zero}, commit_properties=_marking(None))
+            lambda table: table.update(
+                updates={SEQ: zero}, commit_properties=_commit_properties(None)
+            )
         )
 
     def count(self) -> int:
@@ -323,36 +334,21 @@ class DeltalakeTarget:
     def is_empty(self) -> bool:
         return not self.count()
 
-    def version(self) -> int:
-        self._there()
-        assert self._known is not None
-        return self._known
+    def forget_state(self) -> None:
+        self._table = self._expected_version = self._marker_cache = self._long = None
 
-    def was_restored(self, since: int = -1) -> bool:
-        table = self._there()
-        return is_restored(
-            lambda n: [each.get("operation") for each in table.history(n)], table.version() - since
-        )
-
-    def repeated_compaction(self, since: int) -> Commit | None:
-        table = self._there()
-        count = table.version() - since
-        commits = table.history(count) if count > 0 else []
-        return repeated_compaction(
-            map(Commit.of, commits), lambda each: _removed_files(table, each)
-        )
-
-    def look_again(self) -> None:
-        self._table = self._known = self._handed = self._long = None
-
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
+    ) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields
         self._commit(
-            lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
+            lambda table: table.alter.add_columns(
+                fields, commit_properties=_commit_properties(marker)
+            )
         )
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         held_by = self.partitioned_by()
         columns = self._with_deleted(columns)
@@ -369,18 +365,20 @@ class DeltalakeTarget:
                 partition_by=[name for name in held_by if name in columns.names],
                 mode="overwrite",
                 schema_mode="overwrite",
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             )
 
         held = _pyarrow(self._there().schema())
         self._commit(write, long_in_shape(held, columns, came_from), columns)
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+    def set_properties(
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
+    ) -> None:
         self._commit(
             lambda table: table.alter.set_table_properties(
                 dict(properties),
                 raise_if_not_exists=False,
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             )
         )
 
@@ -393,32 +391,36 @@ class DeltalakeTarget:
     def has_duplicates(self, names: Sequence[str]) -> bool:
         return has_duplicates(self._now(), names)
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
-        older, marking = is_before(before), _marking(mark)
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
+        older, properties = is_before(before), _commit_properties(marker)
         if self.soft_deletes:
             self._commit(
                 lambda table: table.update(
                     updates={DELETED: "true"},
                     predicate=f"{older} AND NOT {DELETED}",
-                    commit_properties=marking,
+                    commit_properties=properties,
                 )
             )
         else:
-            self._commit(lambda table: table.delete(older, commit_properties=marking))
+            self._commit(lambda table: table.delete(older, commit_properties=properties))
 
     def remove_deleted(self) -> None:
-        self._commit(lambda table: table.delete(DELETED, commit_properties=_marking(None)))
+        self._commit(
+            lambda table: table.delete(DELETED, commit_properties=_commit_properties(None))
+        )
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
-        predicate = " AND ".join([*same, *bounds(states, key, quoted)])
+        predicate = " AND ".join([*same, *pruning_conditions(states, key, quoted)])
         if self.soft_deletes:
-            states = states.append_column(DELETED, states.column(GONE))
+            states = states.append_column(DELETED, states.column(TOMBSTONE))
         long = wide_decimal_columns(states)
 
         def write(table: DeltaTable) -> None:
-            marking = _marking(mark)
-            if append_or_replace(table, states, key, marking, soft_deletes=self.soft_deletes):
+            properties = _commit_properties(marker)
+            if append_or_replace(table, states, key, properties, soft_deletes=self.soft_deletes):
                 return
             merger = table.merge(
                 states,
@@ -427,35 +429,35 @@ class DeltalakeTarget:
                 target_alias="t",
                 # Files may have inexact statistics of long keys; streamed_exec ignores them.
                 streamed_exec=not long.isdisjoint(key),
-                commit_properties=marking,
+                commit_properties=properties,
             )
             newer = f"s.{SEQ} > t.{SEQ}"
             if not self.soft_deletes:
-                merger = merger.when_matched_delete(f"s.{GONE} AND {newer}")
-            comes = None if self.soft_deletes else f"NOT s.{GONE}"
+                merger = merger.when_matched_delete(f"s.{TOMBSTONE} AND {newer}")
+            comes = None if self.soft_deletes else f"NOT s.{TOMBSTONE}"
             (
-                merger.when_matched_update_all(newer, except_cols=[GONE])
-                .when_not_matched_insert_all(comes, except_cols=[GONE])
+                merger.when_matched_update_all(newer, except_cols=[TOMBSTONE])
+                .when_not_matched_insert_all(comes, except_cols=[TOMBSTONE])
                 .execute()
             )
 
         self._commit(write, long)
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
             nonlocal removed
-            removed = rewrite_equal_rows(table, gone, rows, _marking(mark))
+            removed = rewrite_equal_rows(table, gone, rows, _commit_properties(marker))
 
         self._commit(write, wide_decimal_columns(rows))
         return removed
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         held_by = self.partitioned_by()
         self._commit(
             lambda table: write_deltalake(
@@ -464,16 +466,16 @@ class DeltalakeTarget:
                 partition_by=[name for name in held_by if name in rows.column_names],
                 mode="overwrite",
                 schema_mode="overwrite",
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             ),
             wide_decimal_columns(rows),
             rows.schema,
         )
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
-        marking = _marking(mark)
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
+        properties = _commit_properties(marker)
         self._commit(
-            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
+            lambda table: write_deltalake(table, rows, mode="append", commit_properties=properties),
             wide_decimal_columns(rows),
         )
 
@@ -483,7 +485,7 @@ class DeltalakeTarget:
             try:
                 table = self._now()
                 self._keep_stats_exact(table)
-                table.optimize.compact(commit_properties=_marking(None))
+                table.optimize.compact(commit_properties=_commit_properties(None))
             except CommitFailedError:
                 return False
         return True
@@ -507,22 +509,14 @@ def _reshaped(
     return pa.RecordBatch.from_arrays(values, schema=columns)
 
 
-def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
-    # pyarrow accepts it as one of its own handlers; the stubs have no common class.
-    handler: Any = DeltaStorageHandler.from_table(table._table)
-    store = PyFileSystem(handler)
-    with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
-        return removed_files(commit.readall().decode().splitlines())
-
-
 def _pyarrow(schema: Schema) -> pa.Schema:
     # pyarrow accepts deltalake's schema through its C interface; its stubs do not.
     given: Any = schema.to_arrow()
     return pa.schema(given)
 
 
-def _marking(mark: Mark | None) -> CommitProperties:
-    return _writing(() if mark is None else mark.identifiers)
+def _commit_properties(marker: CommitMarker | None) -> CommitProperties:
+    return _writing(() if marker is None else marker.app_transactions)
 
 
 def _writing(identifiers: Iterable[tuple[str, int]]) -> CommitProperties:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds
+from pyspark_mysqlbinlog.connector.delta.store.predicates import pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 
 __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
@@ -22,7 +22,7 @@ __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
 
 def equality_conditions(rows: pa.Table) -> list[str]:
     """Return conditions for a row ``t`` to equal the row ``s`` in every column."""
-    return [*_equal(rows), *bounds(rows, _columns(rows), quoted)]
+    return [*_equal(rows), *pruning_conditions(rows, _columns(rows), quoted)]
 
 
 def _equal(rows: pa.Table) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _equal(rows: pa.Table) -> Iterator[str]:
 
 
 def _columns(rows: pa.Table) -> list[str]:
-    return [name for name in rows.column_names if name not in {SEQ, GONE}]
+    return [name for name in rows.column_names if name not in {SEQ, TOMBSTONE}]
 
 
 def count_equal_rows(found: DataFrame, rows: pa.Table) -> list[int]:
@@ -55,17 +55,18 @@ def multiset_merge_sql(
     """Return the MERGE that removes all copies of removed rows, and writes new rows.
 
     into : the table, `t` in the conditions.
-    states : the view of both, `s` in the conditions, with the table's columns and `GONE`.
+    states : the view of both, `s` in the conditions, with the table's columns and `TOMBSTONE`.
     names : the table's columns.
     conditions : when a row is a copy.
     """
     columns = ", ".join(quoted(name) for name in names)
     values = ", ".join(f"s.{quoted(name)}" for name in names)
+    condition = " AND ".join([f"s.{TOMBSTONE}", *conditions])
     return " ".join(
         [
-            f"MERGE INTO {into} t USING {states} s ON {' AND '.join([f's.{GONE}', *conditions])}",
+            f"MERGE INTO {into} t USING {states} s ON {condition}",
             "WHEN MATCHED THEN DELETE",
-            f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT",
+            f"WHEN NOT MATCHED AND NOT s.{TOMBSTONE} THEN INSERT",
             f"({columns}) VALUES ({values})",
         ]
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 
 __all__ = ["fields", "literal", "merge", "properties", "quoted", "sql_type"]
 
@@ -44,7 +44,7 @@ def merge(
     """Return the MERGE that applies states unless the existing row is newer.
 
     into : the table, `t` in the conditions.
-    states : their view, `s` in the conditions, with the table's columns and `GONE`.
+    states : their view, `s` in the conditions, with the table's columns and `TOMBSTONE`.
     names : the table's columns.
     conditions : when a state is of a row.
     """
@@ -52,10 +52,10 @@ def merge(
     newer = f"s.{SEQ} > t.{SEQ}"
     clauses = [
         f"MERGE INTO {into} t USING {states} s ON {' AND '.join(conditions)}",
-        f"WHEN MATCHED AND s.{GONE} AND {newer} THEN DELETE",
+        f"WHEN MATCHED AND s.{TOMBSTONE} AND {newer} THEN DELETE",
         f"WHEN MATCHED AND {newer} THEN UPDATE SET",
         ", ".join(f"t.{name} = s.{name}" for name in columns),
-        f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT",
+        f"WHEN NOT MATCHED AND NOT s.{TOMBSTONE} THEN INSERT",
         f"({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)})",
     ]
     if soft_deletes:

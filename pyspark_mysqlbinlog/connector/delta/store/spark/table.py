@@ -1,12 +1,13 @@
 """Delta tables with Delta's jars in the Spark session (`delta-spark`): each commit is a Spark job.
 
-A commit that conflicts with one that did not change rows is tried again (see `deltars.table`).
+A commit that conflicts with one that did not change rows is tried again (see `commits`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,25 +18,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
-from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
-    check_no_foreign_writes,
-    is_restored,
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import with_tombstone
+from pyspark_mysqlbinlog.connector.delta.rows.columns import (
+    DELETED,
+    OLDEST_SEQ,
+    SEQ,
+    SEQ_TYPE,
+    TOMBSTONE,
 )
-from pyspark_mysqlbinlog.connector.delta.store.interface import (
-    MAX_COMMIT_ATTEMPTS,
-    check_same_deletes,
-    commit_conflict_error,
-)
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
+from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
+from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
+from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
-    MARKS,
+    COMMIT_MARKERS,
     MetadataMarkers,
     has_commit_id,
     user_metadata,
 )
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
@@ -50,7 +52,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
     BOUNDARY,
     METADATA,
     SETTINGS,
-    Snapshot,
+    DeltaVersion,
     SparkTable,
 )
 from pyspark_mysqlbinlog.errors import OptionError
@@ -61,8 +63,6 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
 _LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
-# A `seq` before all others.
-_OLDEST = -1
 _STATES = "mysqlbinlog_states"
 
 
@@ -119,22 +119,22 @@ class SparkEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CommitMetadata:
     """Metadata of a commit.
 
     Attributes
     ----------
-    marks : of the table, with this commit.
+    markers : of the table, with this commit.
     numbers : of the markers, with this commit.
     settings : of the session, for the transaction identifier.
     """
 
-    marks: MetadataMarkers
+    markers: MetadataMarkers
     numbers: Mapping[str, int]
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-class SparkTarget:
+class SparkTarget(CommittingTarget):
     """One Delta table; see `interface.DeltaTarget`."""
 
     preserves_partition_time_zone = True
@@ -147,23 +147,20 @@ class SparkTarget:
         *,
         soft_delete: bool,
     ) -> None:
-        self.uri = table.uri
+        super().__init__(table.uri)
         self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
-        # The version that decisions are based on: of the first read or the last commit. None if an
-        # error left it open what was written.
-        self._known: int | None = None
 
-    def _opened(self) -> Snapshot | None:
+    def _opened(self) -> DeltaVersion | None:
         snapshot = self._table.last()
-        if snapshot is not None and self._known is None:
+        if snapshot is not None and self._expected_version is None:
             check_same_deletes(self, snapshot.fields.names)
-            self._known = snapshot.version
+            self._expected_version = snapshot.version
         return snapshot
 
-    def _there(self) -> Snapshot:
+    def _there(self) -> DeltaVersion:
         snapshot = self._opened()
         assert snapshot is not None, f"{self.uri} does not exist"
         return snapshot
@@ -171,60 +168,69 @@ class SparkTarget:
     def _commit(
         self,
         write: Callable[[], object],
-        mark: Mark | None = None,
-        told: _Told | None = None,
+        marker: CommitMarker | None = None,
+        given: _CommitMetadata | None = None,
     ) -> None:
         """Write once, with a commit marker.
 
-        told : the commit's metadata, instead of that of `mark`.
+        given : the commit's metadata, instead of that of `marker`.
         """
-        for _ in range(MAX_COMMIT_ATTEMPTS):
-            version = self._there().version
+
+        def attempt(version: int) -> tuple[str, _CommitMetadata | None]:
             self._check_no_foreign_writes(version)
             commit_id = str(uuid4())
-            try:
-                if mark is not None:
-                    told = self._marking(mark)
-                settings = {METADATA: user_metadata(commit_id)}
-                if told is not None:
-                    metadata = told.marks.commit_metadata(told.numbers, commit_id)
-                    settings = {**told.settings, METADATA: metadata}
-                with self._table.setting(settings):
-                    write()
-            except Exception as error:
-                self._known = None
-                if not _CONFLICT.search(str(error)) or self._there().version == version:
-                    raise
-                self._known = version
-            else:
-                now = self._there().version
-                is_committed = self._check_no_foreign_writes(now, commit_id)
-                if told is not None and is_committed:
-                    self._table.note(now, told.marks.application, told.numbers)
-                self._table.release()
-                return
-        raise commit_conflict_error(self.uri)
+            this = given if marker is None else self._metadata_of(marker)
+            settings = {METADATA: user_metadata(commit_id)}
+            if this is not None:
+                metadata = this.markers.commit_metadata(this.numbers, commit_id)
+                settings = {**this.settings, METADATA: metadata}
+            with self._table.setting(settings):
+                write()
+            return commit_id, this
 
-    def _marking(self, mark: Mark) -> _Told:
+        commit_id, this = self._until_committed(attempt)
+        now = self._there().version
+        is_committed = self._check_no_foreign_writes(now, commit_id)
+        if this is not None and is_committed:
+            self._table.note(now, this.markers.application, this.numbers)
+        self._table.release()
+
+    def _newest_version(self) -> int:
+        return self._there().version
+
+    def _history(self, count: int) -> list[Commit]:
+        return [Commit.of(row.asDict()) for row in self._table.history(count)]
+
+    def _commits_after(self, version: int) -> list[Commit]:
+        commits = self._table.commits(version, self._there().version)
+        return [Commit.of(row.asDict()) for row in commits]
+
+    def _removed_files(self, version: int) -> AbstractSet[str]:
+        return self._table.removed_files(version)
+
+    def _is_conflict(self, error: Exception) -> bool:
+        return bool(_CONFLICT.search(str(error)))
+
+    def _metadata_of(self, marker: CommitMarker) -> _CommitMetadata:
         """Return the metadata of a commit with a marker."""
-        log = str(mark.log)
+        log = str(marker.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = MetadataMarkers.of(snapshot.properties)
-        if marks is None or marks.log != log:
-            marks = MetadataMarkers.anew(log, numbers)
-            with self._table.setting({METADATA: marks.commit_metadata(numbers)}):
-                self._table.sql(self._with_properties({MARKS: marks.text}))
+        markers = MetadataMarkers.of(snapshot.properties)
+        if markers is None or markers.log != log:
+            markers = MetadataMarkers.new(log, numbers)
+            with self._table.setting({METADATA: markers.commit_metadata(numbers)}):
+                self._table.sql(self._with_properties({COMMIT_MARKERS: markers.text}))
         boundary = numbers.get(log, -1)
-        new = dict(mark.identifiers)
-        if mark.version < boundary:
+        new = dict(marker.app_transactions)
+        if marker.position < boundary:
             # The table is past it already.
             new = {name: new[name] for name in new if not name.startswith(log)}
         settings = {}
         # Spark skips a write, rows included, whose number is not greater than the last one.
-        if mark.version > boundary:
-            settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
-        return _Told(marks, {**numbers, **new}, settings)
+        if marker.position > boundary:
+            settings = {APPLICATION: markers.application, BOUNDARY: str(marker.position)}
+        return _CommitMetadata(markers, {**numbers, **new}, settings)
 
     def _check_no_foreign_writes(self, version: int, commit_id: str | None = None) -> bool:
         """MirrorError if another writer has changed rows up to a version.
@@ -234,7 +240,7 @@ class SparkTarget:
 
         commit_id : of the mirror's own commit, which may be among them; returns whether it is.
         """
-        known, self._known = self._known, version
+        known, self._expected_version = self._expected_version, version
         assert known is not None
         if version == known:
             return False
@@ -245,7 +251,7 @@ class SparkTarget:
             if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
         ]
         own = len(commits) - len(others)
-        check_no_foreign_writes(self.uri, others, version - known - own, self._table.removed_files)
+        check_no_foreign_writes(self.uri, others, version - known - own, self._removed_files)
         return own > 0
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
@@ -267,7 +273,7 @@ class SparkTarget:
         snapshot = self._opened()
         return [] if snapshot is None else snapshot.partitioned_by
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         snapshot = self._opened()
         return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
 
@@ -282,7 +288,7 @@ class SparkTarget:
             return
         by = ", ".join(map(quoted, partition_by))
         given = spark_sql.properties(self._properties | dict(properties))
-        self._known = None
+        self._expected_version = None
         self._table.sql(
             f"CREATE TABLE {self._table.name} ({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
@@ -299,7 +305,7 @@ class SparkTarget:
 
     def reset_seq(self) -> None:
         oldest = ", ".join(
-            f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
+            f"'{field.name}', CAST({OLDEST_SEQ} AS {sql_type(field.type)})" for field in SEQ_TYPE
         )
         self._commit(
             lambda: self._table.sql(f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})")
@@ -315,34 +321,19 @@ class SparkTarget:
     def is_empty(self) -> bool:
         return self._opened() is None or not self._has_rows()
 
-    def version(self) -> int:
-        self._there()
-        assert self._known is not None
-        return self._known
+    def forget_state(self) -> None:
+        self._expected_version = None
 
-    def was_restored(self, since: int = -1) -> bool:
-        return is_restored(
-            lambda n: [row["operation"] for row in self._table.history(n)],
-            self._there().version - since,
-        )
-
-    def repeated_compaction(self, since: int) -> Commit | None:
-        commits = self._table.commits(since, self._there().version)
-        return repeated_compaction(
-            [Commit.of(row.asDict()) for row in commits], self._table.removed_files
-        )
-
-    def look_again(self) -> None:
-        self._known = None
-
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
+    ) -> None:
         fields = spark_sql.fields(columns)
         statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
         self._allow(columns)
-        self._commit(lambda: self._table.sql(statement), mark)
+        self._commit(lambda: self._table.sql(statement), marker)
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         columns = self._with_deleted(columns)
         if self.soft_deletes:
@@ -361,7 +352,7 @@ class SparkTarget:
             if self._there().fields.names != columns.names:
                 raise self._has_another_mirror()
 
-        self._commit(write, mark)
+        self._commit(write, marker)
 
     def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
         """Let the table have a DATETIME: Delta for Spark requires a property in existing tables."""
@@ -370,21 +361,23 @@ class SparkTarget:
         if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
             self.set_properties({"delta.feature.timestampNtz": "supported"})
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
-        if mark is None:
+    def set_properties(
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
+    ) -> None:
+        if marker is None:
             self._commit(lambda: self._table.sql(self._with_properties(properties)))
             return
-        log = str(mark.log)
+        log = str(marker.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = MetadataMarkers.of(snapshot.properties)
-        told = {**numbers, **dict(mark.identifiers)}
-        if marks is None or marks.log != log or mark.version < numbers.get(log, -1):
-            marks = MetadataMarkers.anew(log, told)
+        markers = MetadataMarkers.of(snapshot.properties)
+        given = {**numbers, **dict(marker.app_transactions)}
+        if markers is None or markers.log != log or marker.position < numbers.get(log, -1):
+            markers = MetadataMarkers.new(log, given)
         else:
-            marks = MetadataMarkers(marks.application, log, told)
-        statement = self._with_properties({**properties, MARKS: marks.text})
-        self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
+            markers = MetadataMarkers(markers.application, log, given)
+        statement = self._with_properties({**properties, COMMIT_MARKERS: markers.text})
+        self._commit(lambda: self._table.sql(statement), None, _CommitMetadata(markers, given))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
@@ -399,27 +392,29 @@ class SparkTarget:
         query = f"SELECT 1 FROM {self._table.name} GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"
         return bool(self._table.sql(query))
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"
         if self.soft_deletes:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
             statement = f"UPDATE {self._table.name} SET {deleted}"
-        self._commit(lambda: self._table.sql(statement), mark)
+        self._commit(lambda: self._table.sql(statement), marker)
 
     def remove_deleted(self) -> None:
         statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"
         self._commit(lambda: self._table.sql(statement))
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         if self.soft_deletes:
-            states = states.append_column(DELETED, states.column(GONE))
+            states = states.append_column(DELETED, states.column(TOMBSTONE))
         statement = spark_sql.merge(
             self._table.name,
             _STATES,
-            [name for name in states.column_names if name != GONE],
-            [*same, *bounds(states, key, quoted)],
+            [name for name in states.column_names if name != TOMBSTONE],
+            [*same, *pruning_conditions(states, key, quoted)],
             soft_deletes=self.soft_deletes,
         )
 
@@ -429,9 +424,9 @@ class SparkTarget:
                 raise self._has_another_mirror()
 
         with self._as_view(states):
-            self._commit(write, mark)
+            self._commit(write, marker)
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         equal = " AND ".join(equality_conditions(rows))
         with self._as_view(rows):
             # Only column names and integers of this package.
@@ -439,12 +434,13 @@ class SparkTarget:
             with self._table.query(query) as found:
                 return count_equal_rows(found, rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         if not gone.num_rows:
-            self.append(rows, mark)
+            self.append(rows, marker)
             return 0
         names = rows.column_names
-        both = pa.concat_tables([_with_gone(gone.select(names), True), _with_gone(rows, False)])
+        removing = with_tombstone(gone.select(names), is_tombstone=True)
+        both = pa.concat_tables([removing, with_tombstone(rows, is_tombstone=False)])
         statement = multiset_merge_sql(self._table.name, _STATES, names, equality_conditions(gone))
         removed = 0
 
@@ -456,29 +452,29 @@ class SparkTarget:
             removed = merged[0]["num_deleted_rows"]
 
         with self._as_view(both):
-            self._commit(write, mark)
+            self._commit(write, marker)
         return removed
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         held = self.columns()
         if not rows.num_rows and self.is_empty() and held is not None and _equal(held, rows.schema):
             # Delta makes no commit if nothing changes.
-            self.set_properties({}, mark)
+            self.set_properties({}, marker)
             return
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
         self._allow(rows.schema)
         with self._table.frame(rows, from_arrow_schema(rows.schema)) as frame:
-            self._save(frame, mark, "overwrite", held_by)
+            self._save(frame, marker, "overwrite", held_by)
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
         if not rows.num_rows:
-            self.set_properties({}, mark)
+            self.set_properties({}, marker)
             return
         with self._frame(rows) as frame:
-            self._save(frame, mark, "append")
+            self._save(frame, marker, "append")
 
     def _save(
-        self, frame: DataFrame, mark: Mark, mode: str, partition_by: Sequence[str] = ()
+        self, frame: DataFrame, marker: CommitMarker, mode: str, partition_by: Sequence[str] = ()
     ) -> None:
         def write() -> None:
             before = self._there().version
@@ -487,7 +483,7 @@ class SparkTarget:
             if self._there().version == before:
                 raise self._has_another_mirror()
 
-        self._commit(write, mark)
+        self._commit(write, marker)
 
     @contextmanager
     def _as_view(self, states: pa.Table) -> Iterator[None]:
@@ -501,10 +497,10 @@ class SparkTarget:
     def _frame(self, rows: pa.Table) -> AbstractContextManager[DataFrame]:
         """Yield rows, or states, as a DataFrame in the types of the table."""
         held = self._there().fields
-        names = [name for name in rows.column_names if name != GONE]
+        names = [name for name in rows.column_names if name != TOMBSTONE]
         fields = StructType([held[name] for name in names])
-        if GONE in rows.column_names:
-            fields = fields.add(GONE, BooleanType())
+        if TOMBSTONE in rows.column_names:
+            fields = fields.add(TOMBSTONE, BooleanType())
         return self._table.frame(rows, fields)
 
     def compact(self) -> bool:
@@ -512,7 +508,7 @@ class SparkTarget:
         try:
             self._table.sql(f"OPTIMIZE {self._table.name}")
         except Exception as error:
-            if not _CONFLICT.search(str(error)):
+            if not self._is_conflict(error):
                 raise
             return False
         return True
@@ -545,7 +541,3 @@ def _is_without_zone(field: pa.Field[Any]) -> bool:
 
 def _equal(columns: pa.Schema, others: pa.Schema) -> bool:
     return [(field.name, field.type) for field in columns] == [(f.name, f.type) for f in others]
-
-
-def _with_gone(rows: pa.Table, is_tombstone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))

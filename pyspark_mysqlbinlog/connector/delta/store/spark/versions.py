@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables, r
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 
-__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "Snapshot", "SparkTable"]
+__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "DeltaVersion", "SparkTable"]
 
 _DELTA = "spark.databricks.delta."
 # Settings of a commit: the transaction identifier's name and number, and the user metadata.
@@ -49,11 +49,11 @@ SETTINGS: Mapping[str, str | None] = {
     f"{_DELTA}vacuum.logging.enabled": "true",
 }
 # How many commits are inspected first for the newest one with a marker.
-_FIRST_LOOK = 20
+_FIRST_COMMITS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DeltaVersion:
     """One version of a table."""
 
     version: int
@@ -79,7 +79,7 @@ class SparkTable:
         self.name = f"delta.{quoted(self.path)}"
         self._sessions = sessions
         self._open_tables = open_tables
-        self._last: Snapshot | None = None
+        self._last: DeltaVersion | None = None
         # The numbers of an application's commits, as far as known, at a version.
         self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
 
@@ -141,7 +141,7 @@ class SparkTable:
             for name in settings:
                 conf.unset(name)
 
-    def last(self) -> Snapshot | None:
+    def last(self) -> DeltaVersion | None:
         """Return its last version; None if there is no table."""
         with self._newest() as found:
             version: int = found.version()
@@ -149,7 +149,7 @@ class SparkTable:
                 return None
             if self._last is None or self._last.version != version:
                 metadata = json.loads(found.metadata().json())["metaData"]
-                self._last = Snapshot(
+                self._last = DeltaVersion(
                     version,
                     StructType.fromJson(json.loads(metadata["schemaString"])),
                     metadata["configuration"],
@@ -157,20 +157,20 @@ class SparkTable:
                 )
         return self._last
 
-    def numbers(self, snapshot: Snapshot) -> Mapping[str, int]:
+    def numbers(self, snapshot: DeltaVersion) -> Mapping[str, int]:
         """Return the identifiers of the last commit marker, and their numbers."""
-        marks = MetadataMarkers.of(snapshot.properties)
-        if marks is None:
+        markers = MetadataMarkers.of(snapshot.properties)
+        if markers is None:
             kept = self._identifiers().items()
             return {name: number for name, number in kept if not is_application(name)}
         version, application, numbers = self._known
-        if application != marks.application:
-            version, numbers = -1, marks.numbers
+        if application != markers.application:
+            version, numbers = -1, markers.numbers
         if version != snapshot.version:
-            commits = self._metadata(version, snapshot.version, marks.application)
-            boundary = self._identifiers().get(marks.application)
-            numbers = marks.newest(commits, boundary, numbers)
-            self.note(snapshot.version, marks.application, numbers)
+            commits = self._metadata(version, snapshot.version, markers.application)
+            boundary = self._identifiers().get(markers.application)
+            numbers = markers.latest(commits, boundary, numbers)
+            self.note(snapshot.version, markers.application, numbers)
         return numbers
 
     def note(self, version: int, application: str, numbers: Mapping[str, int]) -> None:
@@ -214,7 +214,7 @@ class SparkTable:
 
         The result reaches back at least to the last commit of the application.
         """
-        count = _FIRST_LOOK
+        count = _FIRST_COMMITS
         while True:
             first = max(after, last - count)
             found: list[str | None] = [row["userMetadata"] for row in self.commits(first, last)]

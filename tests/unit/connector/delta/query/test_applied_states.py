@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -28,7 +29,7 @@ def target(tmp_path: Path) -> DeltalakeTarget:
     target.create(pa.schema([pa.field("id", pa.int64())]), {})
     for number in (5, 6, 7):
         target.append(
-            pa.table({"id": [number]}), Mark(LOG, number * 100 - 200, None, (QUERY, number))
+            pa.table({"id": [number]}), CommitMarker(LOG, number * 100 - 200, None, (QUERY, number))
         )
     return target
 
@@ -39,6 +40,22 @@ def test_table_that_has_what_was_written_down(target: DeltalakeTarget) -> None:
 
 def test_table_that_has_more(target: DeltalakeTarget) -> None:
     assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
+
+
+def test_later_commits_are_read_from_the_history_once(
+    target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    history = DeltaTable.history
+
+    def counted(table: DeltaTable, limit: int | None = None) -> list[dict[str, Any]]:
+        read.append(limit or 0)
+        return history(table, limit)
+
+    monkeypatch.setattr(DeltaTable, "history", counted)
+    assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
+    assert STATE.missing_in(target, QUERY) is None
+    assert read == [2]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +83,7 @@ def test_table_that_is_not_there(tmp_path: Path) -> None:
 
 def test_rows_that_were_put_back(target: DeltalakeTarget) -> None:
     target._there().restore(1)
-    target.look_again()
+    target.forget_state()
     assert "an older version of its rows" in (STATE.missing_in(target, QUERY) or "")
     assert replace(STATE, version=4).missing_in(target, QUERY) is None
 

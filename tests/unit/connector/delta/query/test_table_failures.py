@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from pyspark_mysqlbinlog.connector.delta.query import table_failures
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import run_for_table
-from pyspark_mysqlbinlog.connector.delta.store.interface import commit_conflict_error
+from pyspark_mysqlbinlog.connector.delta.store.commits import commit_conflict_error
 from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     MirrorError,

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState
-from pyspark_mysqlbinlog.connector.delta.read import direct_read
+from pyspark_mysqlbinlog.connector.delta.read import policy
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -30,7 +30,7 @@ def options() -> Options:
 
 @pytest.fixture
 def reading(options: Options, monkeypatch: pytest.MonkeyPatch) -> DirectReader:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "c")
+    monkeypatch.setattr(policy, "implementation", lambda: "c")
     return DirectReader(options, with_source=False)
 
 
@@ -46,19 +46,19 @@ def offset(options: Options, pos: int, *, snapshot: str = "") -> Offset:
 def test_all_but_short_stretches(reading: DirectReader, options: Options) -> None:
     begin = offset(options, 1000)
     for pos in 5_000_000, 1 << 30:
-        assert reading.takes(begin, offset(options, pos))
+        assert reading.can_read(begin, offset(options, pos))
     # Nobody knows here how long the first file is.
     next_file = replace(begin, position=Position.of("mysql-bin.000004", 4))
     one = SnapshotState(chunks=(Chunk(("shop", "orders"), "PRIMARY"),)).pack()
     for last in next_file, next_file, replace(next_file, snapshot=one):
-        assert reading.takes(begin, last)
+        assert reading.can_read(begin, last)
 
 
 def test_short_stretches_one_after_another_are_sparks(
     reading: DirectReader, options: Options
 ) -> None:
     ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
-    taken = [reading.takes(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
+    taken = [reading.can_read(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
     # Nothing; the first; two behind a short one; a long one, and the end of a backlog.
     assert taken == [True, True, False, False, True, True]
 
@@ -67,16 +67,16 @@ def test_a_short_stretch_after_a_quiet_minute_is_read(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for now, is_taken in (0.0, True), (59.0, False), (118.0, False), (179.0, True):
-        monkeypatch.setattr(direct_read, "monotonic", lambda now=now: now)
-        assert reading.takes(offset(options, 1000), offset(options, 1100)) == is_taken
+        monkeypatch.setattr(policy, "monotonic", lambda now=now: now)
+        assert reading.can_read(offset(options, 1000), offset(options, 1100)) == is_taken
 
 
 def test_what_is_not_known_here_is_sparks(reading: DirectReader, options: Options) -> None:
     begin, end = offset(options, 1000), offset(options, 5_000_000)
-    assert not reading.takes(begin, replace(end, epoch=1))
+    assert not reading.can_read(begin, replace(end, epoch=1))
     # Schemas, and prepared transactions, of the tables that another query wanted.
-    assert not reading.takes(replace(begin, tables="others"), end)
-    assert not reading.takes(begin, replace(end, tables="others"))
+    assert not reading.can_read(replace(begin, tables="others"), end)
+    assert not reading.can_read(begin, replace(end, tables="others"))
 
 
 def test_chunks_of_a_load_are_read(reading: DirectReader, options: Options) -> None:
@@ -84,26 +84,28 @@ def test_chunks_of_a_load_are_read(reading: DirectReader, options: Options) -> N
     one, none = SnapshotState(chunks=(chunk,)).pack(), SnapshotState(rows=1).pack()
     begin = offset(options, 1000, snapshot=none)
     for pos in (1000, 1100, 5_000_000):
-        assert reading.takes(begin, offset(options, pos, snapshot=one))
+        assert reading.can_read(begin, offset(options, pos, snapshot=one))
     # They are no short stretch in front of the next one.
-    assert reading.takes(offset(options, 1000, snapshot=one), offset(options, 1100, snapshot=none))
+    assert reading.can_read(
+        offset(options, 1000, snapshot=one), offset(options, 1100, snapshot=none)
+    )
 
 
 def test_a_table_that_is_read_as_a_whole_is_sparks(reading: DirectReader, options: Options) -> None:
     chunks = Chunk(("shop", "orders"), "PRIMARY", upto=("9",)), Chunk(("shop", "plain"))
     both, none = SnapshotState(chunks=chunks).pack(), SnapshotState(rows=1).pack()
     begin, end = offset(options, 1000, snapshot=none), offset(options, 5_000_000, snapshot=both)
-    assert not reading.takes(begin, end)
+    assert not reading.can_read(begin, end)
     # The same snapshot at both ends: these chunks are an earlier batch's.
-    assert reading.takes(replace(begin, snapshot=both), end)
-    assert reading.takes(begin, replace(end, snapshot=SnapshotState(rows=2).pack()))
+    assert reading.can_read(replace(begin, snapshot=both), end)
+    assert reading.can_read(begin, replace(end, snapshot=SnapshotState(rows=2).pack()))
 
 
 def test_without_the_kernel_sparks_tasks_decode_side_by_side(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "python")
-    assert not reading.takes(offset(options, 1000), offset(options, 5_000_000))
+    monkeypatch.setattr(policy, "implementation", lambda: "python")
+    assert not reading.can_read(offset(options, 1000), offset(options, 5_000_000))
 
 
 def _loading(
@@ -123,13 +125,16 @@ def _loading(
     rows = pa.RecordBatch.from_pylist(
         [{"op": "r", "database": "shop", "table": "orders"}] * 2, reading._schema
     )
-    monkeypatch.setattr(reading, "_step_bytes", 1)
+    monkeypatch.setattr(reading, "_sub_batch_bytes", 1)
     monkeypatch.setattr(reading, "_all_of_log", lambda *_: [])
     monkeypatch.setattr(reading, "_read_chunks", lambda _: (part for part in ([rows], [], [rows])))
-    steps = reading.steps(
+    steps = reading.sub_batches(
         offset(options, 1000, snapshot=SnapshotState().pack()), last, lambda *_: {}
     )
-    return [(sum(part.num_rows for part in step.parts.values()), step.is_last) for step in steps]
+    return [
+        (sum(part.num_rows for part in step.changes_by_table.values()), step.is_last)
+        for step in steps
+    ]
 
 
 def test_a_load_comes_by_steps(
@@ -147,6 +152,6 @@ def test_a_load_beside_a_table_that_changes_is_one_step(
 def test_a_load_beside_change_logs_is_one_step(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "c")
+    monkeypatch.setattr(policy, "implementation", lambda: "c")
     reading = DirectReader(options, with_source=True)
     assert _loading(reading, options, monkeypatch, 0) == [(4, True)]

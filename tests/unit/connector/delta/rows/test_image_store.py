@@ -77,22 +77,25 @@ def test_texts_need_no_numbers() -> None:
 
 def test_a_column_that_is_missing_is_null() -> None:
     images = structs({"a": 1}, {"a": None}, a=pa.int32())
-    assert ROWS.adopt(images).to_pylist() == [{"a": 1, "b_c": None}, {"a": None, "b_c": None}]
+    assert ROWS.from_structs(images).to_pylist() == [
+        {"a": 1, "b_c": None},
+        {"a": None, "b_c": None},
+    ]
 
 
 def test_a_column_that_the_table_does_not_have() -> None:
     images = structs({"a": 1, "x": 1}, a=pa.int32(), x=pa.int32())
     with pytest.raises(SchemaError, match="lacks at this position: x"):
-        ROWS.adopt(images)
+        ROWS.from_structs(images)
     only = RowImageReader([C("a", "int")], "d.t", only=True)
-    assert only.adopt(images).to_pylist() == [{"a": 1}]
+    assert only.from_structs(images).to_pylist() == [{"a": 1}]
 
 
 def test_names_that_look_like_paths() -> None:
     names = ["id", ".id", ".", "..", "a.b", ".a.b", "a", "[0]", "0", "*", '"id"', "`", "\\"]
     kind = pa.struct([(name, pa.int32()) for name in names])
     images = pa.chunked_array([pa.array([dict(zip(names, range(99), strict=False))], kind)])
-    read = RowImageReader([C(name, "int") for name in names], "d.t").adopt(images)
+    read = RowImageReader([C(name, "int") for name in names], "d.t").from_structs(images)
     assert [column[0].as_py() for column in read.columns] == list(range(len(names)))
 
 
@@ -107,7 +110,7 @@ def test_the_size_is_that_of_the_images() -> None:
 
 def test_numbers_of_another_width() -> None:
     images = structs({"a": 7, "b c": Decimal("1.5")}, a=pa.int64(), b_c=pa.decimal128(3, 1))
-    assert ROWS.adopt(images).to_pylist() == [{"a": 7, "b_c": Decimal("1.50")}]
+    assert ROWS.from_structs(images).to_pylist() == [{"a": 7, "b_c": Decimal("1.50")}]
 
 
 @pytest.mark.parametrize(
@@ -121,4 +124,4 @@ def test_numbers_of_another_width() -> None:
 )
 def test_values_of_another_type(value: Any, kind: pa.DataType) -> None:
     with pytest.raises(UnrepresentableValueError, match="does not fit its column's type"):
-        ROWS.adopt(structs({"a": value}, a=kind))
+        ROWS.from_structs(structs({"a": value}, a=kind))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import (
     PrecomputedStates,
@@ -59,9 +59,9 @@ def test_of_all_changes(*, last_values: bool) -> None:
     states = found.of(CHANGES, TABLE, last_values=last_values)
     assert states == final_states(CHANGES, TABLE, ["id"], last_values=last_values)
     assert states is not None
-    gone, there = states.select(["id", "v", GONE]).to_pylist()
-    assert gone == {"id": 2, "v": 2 if last_values else None, GONE: True}
-    assert there == {"id": 1, "v": 3, GONE: False}
+    gone, there = states.select(["id", "v", TOMBSTONE]).to_pylist()
+    assert gone == {"id": 2, "v": 2 if last_values else None, TOMBSTONE: True}
+    assert there == {"id": 1, "v": 3, TOMBSTONE: False}
 
 
 def test_changes_that_come_out_of_order() -> None:

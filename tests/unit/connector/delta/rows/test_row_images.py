@@ -53,7 +53,7 @@ def test_captured_rows_are_those_of_structs(scenario: str) -> None:
         for side in ("before", "after"):
             given = texts.filter(of_table).column(side).drop_null()
             expected = _image(structs.filter(of_table), side, schema, nested=len(schemas) > 1)
-            read = RowImageReader(schema.columns, schema.full_name).read(given)
+            read = RowImageReader(schema.columns, schema.full_name).from_json(given)
             assert read.schema.equals(expected.schema)
             for name in read.column_names:
                 assert read.column(name).equals(expected.column(name)), (schema.full_name, name)
@@ -63,7 +63,7 @@ def test_captured_rows_are_those_of_structs(scenario: str) -> None:
 
 def _read(column: C, *values: str) -> list[Any]:
     texts = pa.chunked_array([[f'{{"c":{value}}}' for value in values]], pa.string())
-    return RowImageReader([column], "d.t").read(texts).column("c").to_pylist()
+    return RowImageReader([column], "d.t").from_json(texts).column("c").to_pylist()
 
 
 DATE, MOMENT = C("c", "date"), C("c", "datetime", 6)
@@ -107,7 +107,7 @@ def test_texts_that_are_large_or_sliced() -> None:
     column = C("c", "longtext", charset="utf8mb4")
     texts = [f'{{"c":"{"é" * length}"}}' for length in (0, 3_000_000, 1, 1_200_000)]
     array = pa.array(["x", *texts, "y"]).slice(1, 4)
-    read = RowImageReader([column], "d.t").read(pa.chunked_array([array]))
+    read = RowImageReader([column], "d.t").from_json(pa.chunked_array([array]))
     assert [len(str(value)) for value in read.column("c").to_pylist()] == [
         0,
         3_000_000,
@@ -119,8 +119,8 @@ def test_texts_that_are_large_or_sliced() -> None:
 def test_a_column_that_is_not_expected_is_refused_or_passed_over() -> None:
     texts = pa.chunked_array([['{"c":1,"d":2}']])
     with pytest.raises(SchemaError, match="a column that its table lacks"):
-        RowImageReader([C("c", "int")], "d.t").read(texts)
-    read = RowImageReader([C("c", "int")], "d.t", only=True).read(texts)
+        RowImageReader([C("c", "int")], "d.t").from_json(texts)
+    read = RowImageReader([C("c", "int")], "d.t", only=True).from_json(texts)
     assert read.to_pylist() == [{"c": 1}]
 
 
@@ -143,4 +143,4 @@ def test_what_does_not_fit_is_refused(column: C, value: str) -> None:
 def test_an_srid_that_delta_does_not_hold_stops_the_table() -> None:
     texts = pa.chunked_array([['{"c":{"srid":2147483648,"wkb":"AQ=="}}']])
     with pytest.raises(MirrorError, match=r"SRID 2147483648.*excludeColumns"):
-        RowImageReader([C("c", "point")], "d.t").read(texts)
+        RowImageReader([C("c", "point")], "d.t").from_json(texts)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.states import (
     final_states,
     latest_per_key,
@@ -83,7 +83,7 @@ def test_last_states_are_what_the_changes_leave(
     ordered = sorted_by_seq(pa.Table.from_pylist(changes, SCHEMA))
     states = latest_per_key(final_states(ordered, TABLE, TABLE.primary_key), TABLE.primary_key)
     found = {
-        (row["a"], row["b"]): (None if row[GONE] else str(row["v"]), row[SEQ])
+        (row["a"], row["b"]): (None if row[TOMBSTONE] else str(row["v"]), row[SEQ])
         for row in states.to_pylist()
     }
     assert len(found) == states.num_rows
@@ -98,7 +98,7 @@ def test_a_key_of_minus_0_is_that_of_0() -> None:
     seq = pa.array([{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(4)], SEQ_TYPE)
     for kind in (pa.float64(), pa.float32()):
         keys = pa.array([0.0, 1.0, -0.0, 0.5], kind)
-        states = pa.table({"k": keys, "v": [1, 2, 3, 4], SEQ: seq, GONE: [False] * 4})
+        states = pa.table({"k": keys, "v": [1, 2, 3, 4], SEQ: seq, TOMBSTONE: [False] * 4})
         last = latest_per_key(states, ["k"])
         assert last.column("v").to_pylist() == [2, 3, 4]
         assert str(last.column("k")[1]) == "-0.0"
@@ -123,7 +123,7 @@ def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
             "k": pa.chunked_array([keys[:cut], keys[cut:]], kind),
             "v": [*range(len(keys))],
             SEQ: seq,
-            GONE: [False] * len(keys),
+            TOMBSTONE: [False] * len(keys),
         }
     )
     # A float of 0 is the same with either sign.

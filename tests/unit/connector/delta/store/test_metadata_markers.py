@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
-    MARKS,
+    COMMIT_MARKERS,
     MetadataMarkers,
     has_commit_id,
     user_metadata,
@@ -15,14 +15,14 @@ _SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query
 
 
 def test_the_property_is_read_as_it_was_written() -> None:
-    marks = MetadataMarkers.anew(_LOG, _FIRST)
-    assert MetadataMarkers.of({MARKS: marks.text}) == marks
+    marks = MetadataMarkers.new(_LOG, _FIRST)
+    assert MetadataMarkers.of({COMMIT_MARKERS: marks.text}) == marks
     assert MetadataMarkers.of({}) is None
-    assert MetadataMarkers.of({MARKS: ""}) is None
+    assert MetadataMarkers.of({COMMIT_MARKERS: ""}) is None
 
 
 def test_the_newest_commit_of_the_application_tells() -> None:
-    marks, other = MetadataMarkers.anew(_LOG, {}), MetadataMarkers.anew(_LOG, {})
+    marks, other = MetadataMarkers.new(_LOG, {}), MetadataMarkers.new(_LOG, {})
     assert marks.application != other.application
     commits = [
         None,
@@ -32,21 +32,21 @@ def test_the_newest_commit_of_the_application_tells() -> None:
         marks.commit_metadata(_SECOND),
     ]
     commits.append(marks.commit_metadata(_FIRST))
-    assert marks.newest(commits, 6, {}) == _SECOND
-    assert marks.newest(commits[:4], 5, _FIRST) == _FIRST
+    assert marks.latest(commits, 6, {}) == _SECOND
+    assert marks.latest(commits[:4], 5, _FIRST) == _FIRST
 
 
 def test_of_a_forgotten_commit_the_boundary_is_known_and_nothing_else() -> None:
-    marks = MetadataMarkers.anew(_LOG, _FIRST)
-    found = marks.newest([None], 6, _FIRST)
+    marks = MetadataMarkers.new(_LOG, _FIRST)
+    found = marks.latest([None], 6, _FIRST)
     assert found == {_LOG: 6, "mysqlbinlog:query:a": 1}
 
 
 def test_a_commit_is_found_by_its_id() -> None:
-    marks = MetadataMarkers.anew(_LOG, _FIRST)
+    marks = MetadataMarkers.new(_LOG, _FIRST)
     for own in (user_metadata("a"), marks.commit_metadata(_SECOND, "a")):
         assert has_commit_id(own, "a")
         assert not has_commit_id(own, "b")
     for other in (None, "no JSON", "7", marks.commit_metadata(_SECOND), user_metadata("b")):
         assert not has_commit_id(other, "a")
-    assert marks.newest([user_metadata("b"), marks.commit_metadata(_SECOND, "a")], 6, {}) == _SECOND
+    assert marks.latest([user_metadata("b"), marks.commit_metadata(_SECOND, "a")], 6, {}) == _SECOND

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.store.paths import Targets, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import OptionError
     ],
 )
 def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
-    assert Targets.parse(template).of(table) == uri
+    assert PathTemplate.parse(template).render(table) == uri
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
 def test_what_is_refused(template: str, said: str) -> None:
     for option in ("target", "change_log"):
         with pytest.raises(OptionError, match=f"{option}: expected") as caught:
-            Targets.parse(template, option)
+            PathTemplate.parse(template, option)
         assert said in caught.value.message
 
 
@@ -62,7 +62,7 @@ def test_what_is_refused(template: str, said: str) -> None:
 )
 def test_tables_at_one_place_or_inside_of_one_another(templates: list[str], said: str) -> None:
     tables = [("a", "t"), ("b", "t"), ("b", "u")]
-    parsed = [Targets.parse(template) for template in templates]
+    parsed = [PathTemplate.parse(template) for template in templates]
     if said:
         with pytest.raises(OptionError, match=said):
             check_paths_disjoint(tables, parsed)

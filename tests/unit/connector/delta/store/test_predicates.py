@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, integer_bounds
+from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds, pruning_conditions
 
 _UNSIGNED = pa.decimal128(20, 0)
 # Drawn alone, large numbers are mostly such as a float holds.
@@ -54,4 +54,7 @@ def test_no_file_with_a_key_is_left_out(held: list[int], ours: list[int]) -> Non
 
 def test_as_sql() -> None:
     rows = _decimals(3, 7)
-    assert [*bounds(rows, ["id"], lambda name: f"`{name}`")] == ["t.`id` >= 3", "t.`id` <= 7"]
+    assert [*pruning_conditions(rows, ["id"], lambda name: f"`{name}`")] == [
+        "t.`id` >= 3",
+        "t.`id` <= 7",
+    ]

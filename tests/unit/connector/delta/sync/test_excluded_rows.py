@@ -11,8 +11,8 @@ import pytest
 from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
+from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS
 from pyspark_mysqlbinlog.connector.delta.sync.excluded_rows import conditions_of
-from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -57,7 +57,7 @@ def test_they_are_read_when_the_load_ends(mirrored: TableBatches) -> None:
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
     assert asked == ["(`id` = 1)"]
     assert mirrored.rows() == [(1, 7), (100, 5)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
 def test_one_that_the_server_no_longer_has_goes(mirrored: TableBatches) -> None:
@@ -69,13 +69,13 @@ def test_one_that_the_server_no_longer_has_goes(mirrored: TableBatches) -> None:
 def test_they_are_read_again_when_the_log_has_come_to_their_columns(mirrored: TableBatches) -> None:
     answers(mirrored, row(350, id=1, v=7, w=8))
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
-    assert mirrored.target.properties()[LOADING]
+    assert mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
     mirrored.again()
     mirrored.batch(340, versions=[(4, BEFORE)], load=DONE)
     assert mirrored.rows() == [(1, 1), (100, 5)]
     mirrored.batch(400, versions=[(4, BEFORE), (345, AFTER)], load=DONE)
     assert mirrored.rows() == [(1, 7, 8), (100, 5, None)]
-    assert not mirrored.target.properties()[LOADING]
+    assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
 def test_the_table_is_stopped_where_the_log_has_passed_them(mirrored: TableBatches) -> None:

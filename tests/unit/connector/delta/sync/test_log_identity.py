@@ -11,10 +11,10 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import LogIdentityCheck
-from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
+from pyspark_mysqlbinlog.connector.log.server_log import is_searched
 from pyspark_mysqlbinlog.errors import MirrorError
 
 _LOG = LogIdentity("server", 0, "mysql-bin")
@@ -30,7 +30,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
     columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
     target.create(columns, {})
     place = pack_position(Position.of("binlog.000001", pos))
-    target.append(columns.empty_table(), Mark(_LOG, place, known))
+    target.append(columns.empty_table(), CommitMarker(_LOG, place, known))
     return target
 
 
@@ -54,7 +54,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
 def test_what_lies_in_front_of_the_place(
     tmp_path: Path, pos: int, known: Fingerprint, found: Fingerprint | None, is_same: bool
 ) -> None:
-    assert is_looked_for(Position.of("binlog.000001", pos)) == (pos == 500)
+    assert is_searched(Position.of("binlog.000001", pos)) == (pos == 500)
     target = _target(tmp_path / "t", pos, known)
     start = Position.of("binlog.000001", FIRST_EVENT)
     same = LogIdentityCheck("d.t", target, lambda _: found, "load it anew")

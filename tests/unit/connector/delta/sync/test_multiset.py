@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import (
     MultiplicityChange,
     canonical_row_bytes,
     net_changes,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import apply_multiset
@@ -62,11 +62,11 @@ def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema = COLUMNS) -> pa.Tab
 def final_states(changes: list[tuple[bool, tuple[Any, ...]]], pos: int) -> pa.Table:
     seq = {"epoch": 0, "file": 1, "pos": pos, "row": 0}
     rows = [(*row, seq, is_tombstone) for is_tombstone, row in changes]
-    return table_of(rows, TABLE.append(pa.field(GONE, pa.bool_())))
+    return table_of(rows, TABLE.append(pa.field(TOMBSTONE, pa.bool_())))
 
 
-def mark(pos: int) -> Mark:
-    return Mark(LogIdentity("uuid", 0, "mysql-bin"), pos)
+def mark(pos: int) -> CommitMarker:
+    return CommitMarker(LogIdentity("uuid", 0, "mysql-bin"), pos)
 
 
 def counted(target: DeltaTarget) -> Counter[str]:
@@ -160,4 +160,4 @@ def test_a_row_that_is_not_there_can_not_go(
         apply_multiset(target, final_states(others, 2), mark(2), "d.t")
     # Nothing of the batch is there.
     assert counted(target) == found
-    assert target.applied(str(mark(2).log)) == 1
+    assert target.txn_version(str(mark(2).log)) == 1

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import next_bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import gaps_after, where, within
+from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import (
+    gaps_after,
+    range_condition,
+    upper_bound,
+)
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
 
 VALUES = range(4)
@@ -50,7 +54,7 @@ def test_the_rows_are_those_between_the_bounds(data: st.DataObject, kinds: list[
     after, upto = data.draw(bounds, "after"), data.draw(bounds, "upto")
     low: Bound | None = None if after is None else tuple(map(str, after))
     high: Bound | None = None if upto is None else tuple(map(str, upto))
-    assert _met(key, where(key, low, high)) == [
+    assert _met(key, range_condition(key, low, high)) == [
         row
         for row in product(VALUES, repeat=len(kinds))
         if (after is None or row > after) and (upto is None or row <= upto)
@@ -79,7 +83,7 @@ def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
 def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> None:
     key = _key(kinds)
     upto = data.draw(st.tuples(*(st.sampled_from(VALUES) for _ in kinds)))
-    assert _met(key, within(key, tuple(map(str, upto)))) == [
+    assert _met(key, upper_bound(key, tuple(map(str, upto)))) == [
         row for row in product(VALUES, repeat=len(kinds)) if row <= upto
     ]
 
@@ -97,8 +101,8 @@ def test_many_labels_are_asked_for_in_lists(count: int) -> None:
 def test_equal_values_with_different_texts_are_one_bound() -> None:
     """As 'a' and 'A' are in most collations: the first column's text does not tell."""
     key = _key([KeyColumn("", "int"), KeyColumn("", "int")])
-    assert _met(key, where(key, ("1", "1"), ("1.0", "2"))) == [(1, 2)]
-    assert _met(key, where(key, ("2", "0"), ("1", "3"))) == []
+    assert _met(key, range_condition(key, ("1", "1"), ("1.0", "2"))) == [(1, 2)]
+    assert _met(key, range_condition(key, ("2", "0"), ("1", "3"))) == []
 
 
 SET_64 = LoadKey("k", (KeyColumn("s", "set", None, 64), KeyColumn("n", "int")), "mark")
@@ -145,7 +149,7 @@ ENUM = LoadKey("k", (KeyColumn("e", "enum", None, 65535),), "mark")
 def test_numbers_of_labels(
     key: LoadKey, after: Bound | None, upto: Bound | None, expected: str
 ) -> None:
-    assert where(key, after, upto) == expected
+    assert range_condition(key, after, upto) == expected
 
 
 def test_a_chunk_without_rows_is_refused() -> None:

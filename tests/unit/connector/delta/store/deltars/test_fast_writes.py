@@ -15,8 +15,8 @@ from deltalake.exceptions import DeltaError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
 from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
@@ -38,7 +38,7 @@ def states(kind: pa.DataType, *rows: State) -> pa.Table:
                 [None if is_tombstone else value for _, value, _, is_tombstone in rows], pa.string()
             ),
             SEQ: pa.array(seq, SEQ_TYPE),
-            GONE: pa.array([is_tombstone for *_, is_tombstone in rows], pa.bool_()),
+            TOMBSTONE: pa.array([is_tombstone for *_, is_tombstone in rows], pa.bool_()),
         }
     )
 
@@ -52,12 +52,12 @@ def target(
 ) -> DeltalakeTarget:
     engine = DeltalakeEngine(properties=properties, soft_delete=soft_delete)
     found = engine.target(str(folder))
-    found.create(states(kind).drop_columns([GONE]).schema, {})
+    found.create(states(kind).drop_columns([TOMBSTONE]).schema, {})
     return found
 
 
 def merge(table: DeltalakeTarget, rows: pa.Table, place: int) -> None:
-    table.merge(rows, rows.column_names[:1], Mark(LOG, place))
+    table.merge(rows, rows.column_names[:1], CommitMarker(LOG, place))
 
 
 def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
@@ -122,7 +122,7 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
         version = table._now().version()
         merge(table, states(pa.int64(), (7, "x", (1, place), is_tombstone)), place)
         assert table._now().version() == version + 1
-        assert (operation(table), table.applied(str(LOG))) == (expected, place)
+        assert (operation(table), table.txn_version(str(LOG))) == (expected, place)
     assert table.is_empty()
 
 
@@ -216,12 +216,12 @@ def test_keys_and_tables(
     """A second batch has the same row, or one whose key is another in a column."""
     table = DeltalakeEngine().target(str(tmp_path), partition_by)
     for number, values in (1, KEYED), (2, KEYED | moved):
-        rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, GONE])
+        rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, TOMBSTONE])
         for name, value in values.items():
             rows = rows.append_column(name, pa.array([value]))
         if number == 1:
-            table.create(rows.drop_columns([GONE]).schema, {})
-        table.merge(rows, key, Mark(LOG, number))
+            table.create(rows.drop_columns([TOMBSTONE]).schema, {})
+        table.merge(rows, key, CommitMarker(LOG, number))
     assert (operation(table), table.count()) == (expected, 2 if moved else 1)
 
 
@@ -264,7 +264,7 @@ def test_another_row_with_the_key_in_between(
     rows = states(pa.int64(), (1, "mine", (1, 1), False))
     came = _before_a_write(
         monkeypatch,
-        lambda: write_deltalake(table.uri, rows.drop_columns([GONE]), mode="append"),
+        lambda: write_deltalake(table.uri, rows.drop_columns([TOMBSTONE]), mode="append"),
     )
     with pytest.raises(MirrorError, match="let only one mirror write it"):
         merge(table, rows, 1)

@@ -13,7 +13,7 @@ from pyarrow import dataset
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 
 _KIND = pa.decimal128(20, 0)
@@ -28,7 +28,7 @@ def _columns(*names: str) -> pa.Schema:
 
 def _append(target: DeltalakeTarget, place: int, **values: Decimal) -> None:
     row = values | {SEQ: {"epoch": 0, "file": 1, "pos": place, "row": 0}}
-    mark = Mark(
+    mark = CommitMarker(
         LogIdentity("s", 0, "mysql-bin"),
         place,
         Fingerprint(1000 + place, 1, 10 + place, 100 + place),

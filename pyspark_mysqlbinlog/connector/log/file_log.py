@@ -1,219 +1,27 @@
-"""Logs to read events from: a server's, or files on disk.
-
-Both return the same `Event`s from a position on, with positions in the same form, so their users
-are independent of the kind. If the compiled kernel is loaded, `scan` returns the same in runs (see
-`decoder/kernel/log_scanner.py`).
-"""
+"""Binlog files on disk as a log: which they are, in what order, and their events."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeVar
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
-from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
+from pyspark_mysqlbinlog.connector.log.dump import Limit
 from pyspark_mysqlbinlog.connector.log.file_chain import check_chain
-from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
-from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
-    FormatError,
     InvalidPositionError,
-    LogSequenceError,
-    LostConnectionError,
     OptionError,
-    ServerError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 
-__all__ = [
-    "NO_LIMIT",
-    "FileLog",
-    "Log",
-    "ScannedLog",
-    "ServerLog",
-    "is_looked_for",
-    "statement_events",
-]
-
-Found = TypeVar("Found", bound="Run | Event")
-
-NO_LIMIT = (1 << 63) - 1
-# Up to here a file is read at a start, to find the event before the position.
-_MOST_LOOKED_THROUGH = 64 << 20
-
-
-class Log(Protocol):
-    """A source of events in an order."""
-
-    def events(self, start: Position) -> Iterator[Event]:
-        """Yield the events from `start` to the current end."""
-        ...
-
-    def position(self, file: str, pos: int) -> Position:
-        """Return the position of a byte in one of the log's files."""
-        ...
-
-
-class ScannedLog(Log, Protocol):
-    """A log that the compiled scan can read."""
-
-    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
-        """Yield `events` in runs where possible; each is valid until the next one is requested."""
-        ...
-
-    def server_version(self, file: str) -> str:
-        """Return the version of the server that wrote a file, from its first event; else empty.
-
-        Needed to parse statements: a server may be newer than its older files.
-        """
-        ...
-
-
-def statement_events(
-    log: ScannedLog, start: Position, end: Position | None = None
-) -> Iterator[Event]:
-    """Yield the log's events from `start` on, possibly without row changes before `end`."""
-    if implementation() == "python":
-        return log.events(start)
-    return _without_rows(log, start, end)
-
-
-def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Iterator[Event]:
-    def limit(file: str) -> int:
-        return end.pos if end is not None and file == end.file else NO_LIMIT
-
-    for found in log.scan(start, LogScanner(), limit):
-        if isinstance(found, Event):
-            yield found
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLog:
-    """A server's binlog; every read opens one connection per sequence of files, and closes it.
-
-    Attributes
-    ----------
-    known : a position and its fingerprint, which reads from that position verify.
-    order : of the files. Without it the binlog is one sequence of files, and reading past its end
-        raises LogSequenceError.
-    """
-
-    settings: ServerSettings
-    known: tuple[Position, Fingerprint | None] | None = None
-    order: FileOrder | None = None
-
-    @classmethod
-    def seen_from(
-        cls, settings: ServerSettings, position: Position, fingerprint: Fingerprint | None = None
-    ) -> ServerLog:
-        """Create a log whose order is relative to a position, with that position's fingerprint."""
-        order = FileOrder.of_server(settings, position.file)
-        return cls(settings, (position, fingerprint), order)
-
-    def events(self, start: Position) -> Iterator[Event]:
-        return self._read(start, lambda dump: dump)
-
-    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
-        def scanned(dump: Dump) -> Iterator[Run | Event]:
-            scan = ScannedDump(dump, scanner)
-            while (found := scan.next(limit)) is not None:
-                yield found
-
-        return self._read(start, scanned)
-
-    def _read(
-        self, start: Position, following: Callable[[Dump], Iterable[Found]]
-    ) -> Iterator[Found]:
-        here, known = start, self.fingerprint_of(start)
-        while True:
-            try:
-                with ReplicaClient.connect(self.settings) as client:
-                    yield from following(Dump(client, here, known, blocking=False))
-            except LogSequenceError as end:
-                if self.order is None or not end.next_file:
-                    raise
-                here = Position.of(end.next_file, FIRST_EVENT)
-                known = Fingerprint(*end.next_head)
-            else:
-                return
-
-    def position(self, file: str, pos: int) -> Position:
-        return Position.of(file, pos) if self.order is None else self.order.position(file, pos)
-
-    def server_version(self, file: str) -> str:
-        told: list[str] = [""]
-        begin = Position.of(file, FIRST_EVENT)
-        with ReplicaClient.connect(self.settings) as client:
-            Dump(client, begin, None, blocking=False, told_version=told.append)
-        return told[-1]
-
-    def look_at(self, position: Position) -> Fingerprint | None:
-        """Read a position's fingerprint; without its event if that would take long.
-
-        Also without it if it is not searched, or the log ends before the position.
-        InvalidPositionError if the position is inside an event.
-        """
-        is_near = is_looked_for(position)
-        begin = position._replace(pos=FIRST_EVENT) if is_near else position
-        with ReplicaClient.connect(self.settings) as client:
-            dump = Dump(client, begin, None, blocking=False)
-            head = dump.head
-            if not is_near:
-                return at_beginning(head)
-            try:
-                for found in _found_in(dump, position.pos):
-                    if found.file != position.file:
-                        break
-                    if found.end >= position.pos:
-                        _check_end(position, found)
-                        return behind(head, found)
-            except LostConnectionError:
-                raise
-            except (FormatError, LogSequenceError, ServerError):
-                pass  # unreadable data before the start is irrelevant
-        # A server reports the end of its binlog shortly before it sends it.
-        return at_beginning(head)
-
-    def fingerprint_of(self, position: Position) -> Fingerprint | None:
-        """Return the known fingerprint of a position."""
-        return self.known[1] if self.known is not None and self.known[0] == position else None
-
-
-def is_looked_for(position: Position) -> bool:
-    """Whether `look_at` searches the event before a position."""
-    return 0 < position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
-
-
-def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
-    """Yield what is before a position of the dump's first file, and slightly more."""
-    if implementation() == "python":
-        yield from dump
-        return
-    scanned = ScannedDump(dump, LogScanner())
-    while (found := scanned.next(lambda _: end)) is not None:
-        yield found
-
-
-def _check_end(position: Position, found: Run | Event) -> None:
-    """Raise InvalidPositionError unless the last event in the position's file ends there."""
-    if found.end != position.pos:
-        raise InvalidPositionError(
-            f"no event begins at this position: it is inside one that ends at {found.end}; set"
-            " one that SHOW BINLOG EVENTS lists",
-            file=position.file,
-            position=position.pos,
-        )
+__all__ = ["FileLog"]
 
 
 @dataclass(frozen=True)

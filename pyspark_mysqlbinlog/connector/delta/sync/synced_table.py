@@ -1,0 +1,56 @@
+"""What a table's mirror and its change log have in common."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.log_identity import FingerprintAt
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["SyncedTable"]
+
+
+class SyncedTable:
+    """A captured table that a query writes to a Delta table, and may stop writing.
+
+    Parameters
+    ----------
+    fingerprint_at : returns a position's fingerprint in the current binlog.
+    state : the Delta table's state after the query's last batch; None if not known.
+
+    Attributes
+    ----------
+    stopped : why replication of the table stopped; None if it has not.
+    state : the Delta table's current state.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        target: DeltaTarget,
+        fingerprint_at: FingerprintAt,
+        state: AppliedState | None = None,
+    ) -> None:
+        self.state = state
+        self.stopped = target.properties().get(STOPPED) or None
+        self._table = table
+        self._name = ".".join(table)
+        self._target = target
+        self._fingerprint_at = fingerprint_at
+        # Whether the Delta table was found to continue where a batch begins, and in which binlog.
+        self._is_checked = False
+        self._checked_in: LogIdentity | None = None
+
+    def _check_again_in(self, log: LogIdentity) -> None:
+        """Have the table checked again if a batch is in another binlog than the last one.
+
+        A table that did not exist where the previous binlog ended has not entered this one.
+        """
+        if self._checked_in != log:
+            self._checked_in, self._is_checked = log, False
+
+    def _error(self, message: str) -> MirrorError:
+        return MirrorError(message, table=self._name)
