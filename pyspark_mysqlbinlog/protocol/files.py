@@ -18,6 +18,9 @@ __all__ = ["MAGIC", "FileStream", "is_binlog"]
 
 MAGIC = b"\xfebin"
 _ENCRYPTED_MAGIC = b"\xfdbin"
+# MySQL 8.0 encrypts whole files, with a magic of their own. In those of MariaDB and of Percona
+# Server 5.7 the events after this one are encrypted.
+_START_ENCRYPTION_TYPES = (EventType.MARIADB_START_ENCRYPTION_EVENT, 159)
 # What begins or ends a transaction of MariaDB.
 _POSITIONED_TYPES = (
     EventType.MARIADB_GTID_EVENT,
@@ -68,6 +71,8 @@ class FileStream:
 
     def next_event(self) -> bytes | None:
         raw = _next_event(self._buffer.take, self._name, self._here, may_be_cut=self._may_be_cut)
+        if raw is not None and raw[4] in _START_ENCRYPTION_TYPES:
+            raise _encrypted(self._name, self._here)
         self._here += len(raw or b"")
         return raw
 
@@ -86,15 +91,21 @@ def is_binlog(path: Path) -> bool:
 
 def _check_magic(magic: bytes, name: str) -> None:
     if magic == _ENCRYPTED_MAGIC:
-        raise UnsupportedEventError(
-            "the file is encrypted; decrypt it, or read it through its server (option host)",
-            file=name,
-        )
+        raise _encrypted(name, 0)
     if magic != MAGIC:
         raise FormatError(
             f"this is not a binlog: it begins with 0x{magic.hex()}, expected 0x{MAGIC.hex()}",
             file=name,
         )
+
+
+def _encrypted(name: str, here: int) -> UnsupportedEventError:
+    return UnsupportedEventError(
+        "the file is encrypted, and only its server has the key; read it from the server, which"
+        " sends its events decrypted (option host instead of path)",
+        file=name,
+        position=here,
+    )
 
 
 def _next_event(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from helpers.decoding import raws_in
 from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream
 
 
@@ -81,3 +83,23 @@ def test_from_every_event_on(log: LogBuilder, tmp_path: Path) -> None:
             pos += len(raw)
         stream.seek(pos)
         assert stream.next_event() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        (EventType.MARIADB_START_ENCRYPTION_EVENT, "10.11.14-MariaDB-log"),
+        (159, "5.7.44-48-log"),  # Percona Server's START_5_7_ENCRYPTION_EVENT
+    ],
+)
+def test_events_after_a_start_of_encryption_are_not_called_damaged(
+    kind: int, version: str, tmp_path: Path
+) -> None:
+    # Scheme, version of the key, nonce; then what no reader without the key can tell from noise.
+    log = LogBuilder().format_description(version)
+    start = log.pos
+    path = log.add(kind, bytes([1, 1, 0, 0, 0]) + bytes(range(12))).write(tmp_path)
+    path.write_bytes(path.read_bytes() + random.Random(1).randbytes(500))
+    with pytest.raises(UnsupportedEventError, match="read it from the server") as caught:
+        raws_in(path)
+    assert (caught.value.file, caught.value.position) == (path.name, start)
