@@ -104,6 +104,8 @@ def _applied(
             parsed.charset = convert_to
         return definition.schema(charset)
 
+    if convert_to and not context.mariadb and context.server_version >= 50800:
+        columns.check_no_text_redefined()
     columns.redefine(defined, convert_to)
     columns.place(defined)
     found = columns.columns
@@ -183,6 +185,24 @@ class _Columns:
                 added.add(name)
         return kept
 
+    def check_no_text_redefined(self) -> None:
+        """Raise SchemaError for MODIFY or CHANGE of a TEXT column beside CONVERT TO.
+
+        5.6 and 5.7 apply the new definition. 9.7.4 also gives the column the bytes that the
+        conversion of the old one needs: TINYTEXT in place of a TEXT becomes MEDIUMTEXT (measured).
+        Versions in between were not measured.
+        """
+        for column in self.before.columns:
+            change = self.changed.get(fold(column.name))
+            if change is None:
+                continue
+            kinds = {column.type, change.definition.parsed.type}
+            if kinds & _TEXTS and kinds <= _TEXTS | {"char", "varchar"}:
+                raise SchemaError(
+                    f"it converts the table and redefines the text column {column.name!r}, whose"
+                    " type this version of MySQL does not take from the definition alone"
+                )
+
     def redefine(self, defined: _Defined, convert_to: str | None) -> None:
         for column in self.before.columns:
             name = fold(column.name)
@@ -260,6 +280,7 @@ class _Placed(NamedTuple):
 
 # Maximum length of a text in bytes.
 _TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 16777215}
+_TEXTS = frozenset({*_TEXT_BYTES, "longtext"})
 
 
 def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:

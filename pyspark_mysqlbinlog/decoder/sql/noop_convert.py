@@ -12,9 +12,10 @@ MySQL 5.6.16-5.6.27   may stay     5.6.24, 38 forms of the statement; MySQL bug 
                                    same of 5.6.16 and 5.6.27
 MySQL 5.7.12-5.7.x    changes      5.7.41, the same forms; bug 77554 was closed between 5.7.10 and
                                    5.7.12, and the servers' own tests have its case since then
+MySQL from 9.7        changes      9.7.4, the same forms, and random ALTERs
 MariaDB from 10.3.7   changes      10.11.19, the same forms; MDEV-6390 was fixed in February 2017,
                                    before the first stable 10.3, and has its case in the tests
-all others            not known    among them 8.0, 5.7 before 5.7.12 (bug 77554 was there in 5.7.8)
+all others            not known    among them 8.x, 5.7 before 5.7.12 (bug 77554 was there in 5.7.8)
                                    and 5.6 from 5.6.28 on, which may have the fix as well
 ====================  ===========  ================================================================
 
@@ -47,7 +48,7 @@ def _rule(context: SqlContext) -> _Default:
         return _Default.NOT_KNOWN
     if context.mariadb:
         return _Default.CHANGES if version >= 100307 else _Default.NOT_KNOWN
-    if 50712 <= version < 50800:
+    if 50712 <= version < 50800 or version >= 90700:
         return _Default.CHANGES
     return _Default.MAY_STAY if 50616 <= version <= 50627 else _Default.NOT_KNOWN
 
