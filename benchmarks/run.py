@@ -1,10 +1,10 @@
-"""The run: measure this project and its peers side by side.
+"""The run: measure this project and its peers next to each other.
 
-It starts a MySQL of its own, writes the workload, lets everything read it by turns, and writes the
-figures to results.json, docs/explanation/benchmarks.md and its chart. With --tuning it measures the
-choices in the plan of a batch instead (see `tuning`), with --loads first loads and mirrors (see
-`loads`). With --short nothing is written and no figure means anything: it shows that every part of
-all of them still runs, and counts every row.
+It starts a MySQL of its own, writes the workload, lets everything read it in interleaved rounds,
+and writes the figures to results.json, docs/explanation/benchmarks.md and its chart. With --tuning
+it measures the choices in the plan of a batch instead (see `tuning`), with --snapshots initial
+snapshots and mirrors (see `snapshot_suite`). With --short nothing is written and no figure means
+anything: it shows that every part of all of them still runs, and counts every row.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import loads
-import tuning
-from helpers.quick_java import java_options
-from jars import java_peers, missing_java
-from latency import latency_measures
-from machine import describe
-from memory import measure_memory, write_backlog
-from our_reads import (
+from benchmarks import snapshot_suite
+from benchmarks.decode.decode_bench import (
     decode_measures,
     our_checksums,
     socket_reads,
     start_up,
     tail_measure,
 )
-from peers import (
+from benchmarks.decode.memory import measure_memory, write_backlog
+from benchmarks.harness.interleaved import Measure, run_rounds
+from benchmarks.harness.machine import describe
+from benchmarks.harness.scale import FULL, FULL_SNAPSHOTS, SHORT, SHORT_SNAPSHOTS, Scale
+from benchmarks.harness.workers import Worker, python_worker
+from benchmarks.peers.jars import java_peers, missing_java
+from benchmarks.peers.peers import (
     debezium,
     java_log_reader,
     java_verifies_checksums,
     python_replication,
 )
-from results import collect
-from rounds import Measure, run_rounds
-from scale import FULL, FULL_LOADS, SHORT, SHORT_LOADS, Scale
-from spark_reads import save_ready, spark_reads
-from workers import Worker, python_worker
-from workload import Workload, running_server, write_workload
+from benchmarks.report.results import collect
+from benchmarks.spark import tuning
+from benchmarks.spark.latency import latency_measures
+from benchmarks.spark.spark_reads import save_ready, spark_reads
+from benchmarks.workload.workload import Workload, running_server, write_workload
+from helpers.quick_java import java_options
 
 _HERE = Path(__file__).resolve().parent
-_RESULTS = _HERE / "results.json"
-_TUNING = _HERE / "tuning.json"
-_LOADS = _HERE / "loads.json"
+_DATA = _HERE / "report" / "data"
+_RESULTS = _DATA / "results.json"
+_TUNING = _DATA / "tuning.json"
+_SNAPSHOTS = _DATA / "snapshots.json"
 _DOCS = _HERE.parent / "docs"
 _CHART = _DOCS / "explanation" / "benchmarks.svg"
 _MOST_LATENCY_ROUNDS = 3
@@ -77,7 +78,7 @@ def main() -> None:
     if arguments.short:
         # Most of it is JVMs that start, and none of its figures counts.
         os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
-    is_log = arguments.loads is None
+    is_log = arguments.snapshots is None
     for chosen, measure, path, write in (
         (is_log and not arguments.tuning, _measure, _RESULTS, _write),
         (arguments.tuning or (is_log and arguments.short), _tune, _TUNING, _write_pages),
@@ -89,26 +90,28 @@ def main() -> None:
         if not arguments.short:
             path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             write(results)
-    if arguments.loads is not None or arguments.short:
-        _measure_loads(arguments)
+    if arguments.snapshots is not None or arguments.short:
+        _measure_snapshots(arguments)
     if arguments.short:
         sys.stderr.write("every part ran\n")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few thousand rows, once")
     parser.add_argument("--tuning", action="store_true", help="what the plan of a batch is made of")
     parser.add_argument(
-        "--loads",
+        "--snapshots",
         nargs="*",
-        choices=list(loads.PARTS),
+        choices=list(snapshot_suite.PARTS),
         metavar="PART",
-        help=f"first loads and mirrors; all of {', '.join(loads.PARTS)}, or some",
+        help=f"snapshots and mirrors; all of {', '.join(snapshot_suite.PARTS)}, or some",
     )
-    parser.add_argument("--rows", type=int, default=FULL_LOADS.rows, help="of --loads' large table")
     parser.add_argument(
-        "--lag-seconds", type=float, default=FULL_LOADS.lag_seconds, help="that its lag takes"
+        "--rows", type=int, default=FULL_SNAPSHOTS.rows, help="of the large table of --snapshots"
+    )
+    parser.add_argument(
+        "--lag-seconds", type=float, default=FULL_SNAPSHOTS.lag_seconds, help="that its lag takes"
     )
     parser.add_argument("--rounds", type=int, default=FULL.rounds)
     parser.add_argument(
@@ -118,10 +121,10 @@ def _arguments() -> argparse.Namespace:
         "--report", action="store_true", help="write the document again from results.json"
     )
     arguments = parser.parse_args()
-    if arguments.memory and (arguments.tuning or arguments.loads is not None):
-        parser.error("--memory is no part of --tuning and --loads")
-    if arguments.tuning and arguments.loads is not None:
-        parser.error("--tuning and --loads are two runs")
+    if arguments.memory and (arguments.tuning or arguments.snapshots is not None):
+        parser.error("--memory is no part of --tuning and --snapshots")
+    if arguments.tuning and arguments.snapshots is not None:
+        parser.error("--tuning and --snapshots are two runs")
     return arguments
 
 
@@ -134,12 +137,12 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
         workload = write_workload(server, folder, scale)
 
         worker = partial(_worker, stack, folder)
-        kernel, python = worker("our_worker"), worker("our_worker", "python")
-        spark = worker("spark_worker")
+        kernel, python = worker("decode.decode_worker"), worker("decode.decode_worker", "python")
+        spark = worker("spark.spark_worker")
         ready = save_ready(kernel, workload, folder)
         measures: list[Measure] = [
             *decode_measures(kernel, python, workload),
-            *socket_reads(worker("dump_worker"), workload),
+            *socket_reads(worker("decode.dump_worker"), workload),
             tail_measure(kernel, workload),
             *java_log_reader(stack, java, workload, folder),
             *python_replication(stack, workload, folder, scale.piece_rows),
@@ -150,7 +153,7 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
         series = run_rounds(measures, scale.rounds, warm=scale.warm_up)
         # What follows writes to the log, which nobody reads again.
         latencies = latency_measures(
-            spark, worker("writer_worker"), workload, ready["struct"], scale
+            spark, worker("workload.writer_worker"), workload, ready["struct"], scale
         )
         rounds = min(scale.rounds, _MOST_LATENCY_ROUNDS)
         series |= run_rounds(list(latencies), rounds, warm=scale.warm_up)
@@ -159,7 +162,7 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
             describe(server, java.libraries, load),
             workload,
             series,
-            memory=_memory(worker("spark_worker"), workload, scale.memory_bytes),
+            memory=_memory(worker("spark.spark_worker"), workload, scale.memory_bytes),
             verifies={
                 "this project": our_checksums(kernel, workload, folder),
                 "mysql-binlog-connector-java (and Debezium with it)": java_verifies_checksums(
@@ -177,12 +180,12 @@ def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
         workload = write_workload(server, folder, scale)
 
         worker = partial(_worker, stack, folder)
-        ready = save_ready(worker("our_worker"), workload, folder)["struct"]
+        ready = save_ready(worker("decode.decode_worker"), workload, folder)["struct"]
         children = tuning.Children(
-            tuning=worker("tuning_worker"),
-            spark=worker("spark_worker"),
-            spark_python=worker("spark_worker", "python"),
-            writer=worker("writer_worker"),
+            tuning=worker("spark.tuning_worker"),
+            spark=worker("spark.spark_worker"),
+            spark_python=worker("spark.spark_worker", "python"),
+            writer=worker("workload.writer_worker"),
         )
         return {
             "date": datetime.now(UTC).date().isoformat(),
@@ -192,27 +195,31 @@ def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
         }
 
 
-def _measure_loads(arguments: argparse.Namespace) -> None:
-    scale = SHORT_LOADS
+def _measure_snapshots(arguments: argparse.Namespace) -> None:
+    scale = SHORT_SNAPSHOTS
     if not arguments.short:
         scale = replace(
-            FULL_LOADS,
+            FULL_SNAPSHOTS,
             rows=arguments.rows,
-            slow_rows=min(FULL_LOADS.slow_rows, arguments.rows),
+            slow_rows=min(FULL_SNAPSHOTS.slow_rows, arguments.rows),
             rounds=arguments.rounds,
             lag_seconds=arguments.lag_seconds,
         )
-    names = arguments.loads or list(loads.PARTS)
+    names = arguments.snapshots or list(snapshot_suite.PARTS)
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         _logs_of_failures(Path(folder)),
     ):
-        for name, found in loads.measure(names, scale, Path(folder)):
-            loads.show(name, found)
+        for name, found in snapshot_suite.measure(names, scale, Path(folder)):
+            snapshot_suite.show(name, found)
             if not arguments.short:
-                stored = json.loads(_LOADS.read_text(encoding="utf-8")) if _LOADS.exists() else {}
+                stored = (
+                    json.loads(_SNAPSHOTS.read_text(encoding="utf-8"))
+                    if _SNAPSHOTS.exists()
+                    else {}
+                )
                 stored[name] = found
-                _LOADS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+                _SNAPSHOTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
                 _write_pages()
 
 
@@ -245,7 +252,7 @@ def _logs_of_failures(folder: Path) -> Iterator[None]:
 
 
 def _write(results: dict[str, Any]) -> None:
-    from chart import draw
+    from benchmarks.report.chart import draw
 
     draw(results, _CHART)
     _write_pages()

@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["log_tables", "snapshot_tables", "tuning_table"]
 
-_BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+_DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "report" / "data"
 
 # Names of measures -> how the page names them.
 _READS = {
@@ -25,8 +25,8 @@ _READS = {
     "python-mysql-replication": "python-mysql-replication, from the server",
 }
 _SPARK = {
-    "spark ceiling, batch": "Spark's upper bound, batch",
-    "spark ceiling, stream": "Spark's upper bound, stream",
+    "spark upper bound, batch": "Spark's upper bound, batch",
+    "spark upper bound, stream": "Spark's upper bound, stream",
     "files to noop": "pyspark-mysqlbinlog, files, batch",
     "live to noop": "pyspark-mysqlbinlog, backlog of a live server, stream",
 }
@@ -43,65 +43,17 @@ _BYTES = {
 _OPS = {"c": "inserts", "u": "updates", "d": "deletes"}
 
 _TITLES = {
-    "first_load": "Snapshot into Spark",
-    "first_rows": "Time to first row",
-    "delta_load": "Snapshot into Delta",
+    "snapshot_throughput": "Snapshot into Spark",
+    "time_to_first_row": "Time to first row",
+    "snapshot_to_delta": "Snapshot into Delta",
     "mirror": "Batches of a mirror",
     "workload": "A mirror of the binlog above",
     "lag": "From commit to visible in Delta",
 }
-# Words that stored results use -> those of the documentation.
-_WORDS = {
-    "by turns": "interleaved",
-    "Spark's own ceiling": "Spark's upper bound",
-    "beyond Spark's own start": "above Spark's own start",
-    "beyond Spark itself": "above Spark itself",
-    "ready-made batch: Spark itself": "prepared batch: Spark itself",
-    "ready-made batches": "prepared batches",
-    "ready-made rows": "prepared rows",
-    "ready-made": "prepared",
-    "ours, ": "pyspark-mysqlbinlog, ",
-    "Debezium's engine (JSON, as it comes)": "Debezium Engine (JSON, default settings)",
-    "Debezium's engine": "Debezium Engine",
-    "alone: ": "only ",
-    "aim ": "target ",
-    "bringing in ": "applying ",
-    "The mirror appends rows behind all keys of the table, which counts as a merge.": "Appends of"
-    " rows after all keys of the table count as merges.",
-    "What is read or made while one runs is in none of its parts.": "Work that overlaps with a"
-    " merge is in no other part.",
-    "each beside delta-rs' merges": "each compared with delta-rs' merges",
-    "beside delta-rs' merges": "compared with delta-rs' merges",
-    "in some 2 batches": "in about 2 batches",
-    "MB: the most that one process of a kind had.": "MB: the peak of one process of each kind.",
-    "(500 came about)": "(500 reached)",
-    "The files of earlier versions are removed meanwhile.": "Files of earlier versions are removed"
-    " during the run.",
-    "would need some 2.5 s, which would be 0.8": "would need about 2.5 s, a ratio of 0.8",
-    "tail's scan": "driver's scan",
-    "while the tail scans": "while the driver scans",
-    "pulled by": "fetched by",
-    "in turns with the scan": "alternating with the scan",
-    "while another scans": "while another thread scans",
-    "last states": "final states",
-    "the rest": "other",
-    "a batch: ": "per batch: ",
-    "transactions count": "transactions counted",
-    "read the log": "read the binlog",
-    "log of a task": "binlog per task",
-    "The log above: ": "The binlog above: ",
-}
-
-
-def _worded(text: str) -> str:
-    for stored, word in _WORDS.items():
-        text = re.sub(rf"(?<!\w){re.escape(stored)}", word, text)
-    return text
 
 
 def _stored(name: str) -> dict[str, Any]:
-    (path,) = _BENCHMARKS.rglob(name)
-    results = json.loads(path.read_text(encoding="utf-8"))
+    results = json.loads((_DATA / name).read_text(encoding="utf-8"))
     assert isinstance(results, dict)
     return results
 
@@ -171,7 +123,7 @@ def _ratios(results: dict[str, Any]) -> Iterator[str]:
     for each in results["ratios"]:
         met = "met" if each["ratio"] >= each["at_least"] else "not met"
         found = f"{each['ratio']:.2f} | {each['low']:.2f} … {each['high']:.2f}"
-        yield f"| {_worded(each['name'])} | {each['at_least']:g} | {found} | {met} |"
+        yield f"| {each['name']} | {each['at_least']:g} | {found} | {met} |"
 
 
 def _limits(results: dict[str, Any]) -> Iterator[str]:
@@ -181,7 +133,7 @@ def _limits(results: dict[str, Any]) -> Iterator[str]:
         met = "met" if each["found"] <= each["at_most"] else "not met"
         unit = each["unit"]
         found = f"{each['found']:.1f}" if each["found"] < 10 else f"{each['found']:.0f}"
-        name = _worded(each["name"])
+        name = each["name"]
         yield f"| {name} | {each['at_most']:g} {unit} | {found} {unit} | {met} |"
 
 
@@ -201,14 +153,14 @@ def tuning_table() -> str:
     ]
     last = ""
     for choice in results["choices"]:
-        setting = _worded(choice["setting"])
+        setting = choice["setting"]
         if choice["is_ours"]:
             setting = f"**{setting}**"
         if "p50_ms" in choice:
             found = f"{choice['p50_ms']:.0f} ms, p99 {choice['p99_ms']:.0f} ms"
         else:
             found = f"{choice['rows_per_second'] / 1000:,.0f} k rows/s"
-        what = _worded(choice["what"])
+        what = choice["what"]
         lines.append(f"| {what if what != last else ''} | {setting} | {found} |")
         last = what
     return "\n".join(lines)
@@ -216,17 +168,17 @@ def tuning_table() -> str:
 
 def snapshot_tables() -> str:
     """Return the tables of snapshots and mirrors."""
-    results = _stored("loads.json")
+    results = _stored("snapshots.json")
     lines: list[str] = []
     for name, title in _TITLES.items():
         if name not in results:
             continue
         found = results[name]
-        lines += [f"### {title}", "", _worded(found["told"]), ""]
+        lines += [f"### {title}", "", found["told"], ""]
         lines += [f"{_machine(found)} Server and readers shared the cores.", ""]
-        lines += [_worded(f"| {' | '.join(found['head'])} |")]
+        lines += [f"| {' | '.join(found['head'])} |"]
         lines += ["|---|" + "--:|" * (len(found["head"]) - 1)]
-        lines += [_worded(f"| {' | '.join(cells)} |") for cells in found["cells"]]
-        lines += ["", *(f"- {_worded(note)}" for note in found["notes"]), ""]
+        lines += [f"| {' | '.join(cells)} |" for cells in found["cells"]]
+        lines += ["", *(f"- {note}" for note in found["notes"]), ""]
     # An empty cell is written in one way.
     return re.sub(r"\|  (?=\|)", "| ", "\n".join(lines))

@@ -1,0 +1,1 @@
+"""Reads and decoding without Spark."""

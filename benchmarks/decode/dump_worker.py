@@ -1,0 +1,56 @@
+"""A raw read of a dump, as a child process: what the server and the socket can do by themselves.
+
+The bytes are received into one buffer and not looked at, but for how many they are.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import time
+from typing import Any
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from benchmarks.harness.workers import answer_commands
+
+__all__: list[str] = []
+
+_BUFFER = 1 << 20
+_NON_BLOCKING = 1
+_TIMES = 4
+
+
+def read(address: str, file: str, size: str) -> dict[str, Any]:
+    """Receive `size` bytes of the dump that begins with the file, a few times over."""
+    each = [_read(json.loads(address), file, int(size)) for _ in range(_TIMES)]
+    return {"bytes": sum(found for found, _ in each), "seconds": sum(took for _, took in each)}
+
+
+def _read(address: dict[str, Any], file: str, wanted: int) -> tuple[int, float]:
+    """(bytes, seconds), behind the first bytes: what the server does before is not the socket's."""
+    connection: Any = pymysql.connect(**address)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")
+        server_id = random.randrange(1 << 30, 1 << 31)
+        payload = struct.pack("<IHI", 4, _NON_BLOCKING, server_id) + file.encode()
+        connection._execute_command(COMMAND.COM_BINLOG_DUMP, payload)
+        buffer = bytearray(_BUFFER)
+        receive = connection._sock.recv_into
+        first = found = receive(buffer)
+        begin = time.perf_counter()
+        while found < wanted:
+            count = receive(buffer)
+            if not count:
+                raise EOFError(f"the dump ended after {found} bytes, expected {wanted}")
+            found += count
+        return found - first, time.perf_counter() - begin
+    finally:
+        connection._force_close()
+
+
+if __name__ == "__main__":
+    answer_commands({"read": read})

@@ -1,0 +1,1 @@
+"""What every measurement needs: interleaved rounds, child processes, the machine."""

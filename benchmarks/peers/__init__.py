@@ -1,0 +1,1 @@
+"""Other readers of a binlog."""

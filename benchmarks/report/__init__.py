@@ -1,0 +1,1 @@
+"""What a run found: targets, stored results, the chart."""

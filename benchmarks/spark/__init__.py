@@ -1,0 +1,1 @@
+"""Reads by Spark, of this project and of prepared batches."""

@@ -1,0 +1,1 @@
+"""The rows and the binlog that are read."""
