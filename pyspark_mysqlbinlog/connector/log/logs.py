@@ -32,9 +32,10 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
+from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
 
 __all__ = [
     "NO_LIMIT",
@@ -49,6 +50,7 @@ __all__ = [
 Found = TypeVar("Found", bound="Run | Event")
 
 NO_LIMIT = (1 << 63) - 1
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 # Up to here a file is read at a start, to find the event before the position.
 _MOST_LOOKED_THROUGH = 64 << 20
 
@@ -344,7 +346,11 @@ def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
     while (raw := stream.next_event()) is not None:
         event = walker.feed(raw)
         del raw
-        if event is not None:
+        if event is None:
+            continue
+        if event.type == _PAYLOAD:
+            yield from PayloadReader(event)
+        else:
             yield event
 
 

@@ -16,6 +16,7 @@ class Scanner:
         packets: bool,
         checksum: bool,
         verified: int,
+        in_payload: bool = False,
     ) -> None: ...
     def scan_transactions(self) -> None: ...
     def scan_group(

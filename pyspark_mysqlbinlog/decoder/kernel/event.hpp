@@ -25,6 +25,9 @@ struct EventHeader {
         return {load32(at),     at[4],           load32(at + 5),
                 load32(at + 9), load32(at + 13), load16(at + 17)};
     }
+    static void store_log_pos(uint8_t* at, int64_t pos) {
+        for (size_t byte = 0; byte < 4; ++byte) at[13 + byte] = static_cast<uint8_t>(pos >> 8 * byte);
+    }
 };
 
 // The event types that the kernel supports; all others are handled in Python.
@@ -42,6 +45,8 @@ enum EventType : uint8_t {
     GTID_LOG_EVENT = 33,
     ANONYMOUS_GTID_LOG_EVENT = 34,
     XA_PREPARE_LOG_EVENT = 38,
+    PARTIAL_UPDATE_ROWS_EVENT = 39,
+    GTID_TAGGED_LOG_EVENT = 42,
     MARIADB_ANNOTATE_ROWS_EVENT = 160,
     MARIADB_GTID_EVENT = 162,
 };
