@@ -43,6 +43,7 @@ BLOB_TYPES = SPATIAL_TYPES | {
     "mediumblob",
     "longblob",
     "json",
+    "vector",
 }
 
 
@@ -55,8 +56,8 @@ class ColumnSchema:
     name : as SELECT shows it.
     type : MySQL's base type in lower case, synonyms resolved: tinyint smallint mediumint int bigint
         float double decimal bit char varchar binary varbinary tinytext text mediumtext longtext
-        tinyblob blob mediumblob longblob enum set json date time datetime timestamp year, or one of
-        SPATIAL_TYPES. BOOL is tinyint with length 1.
+        tinyblob blob mediumblob longblob enum set json vector date time datetime timestamp year, or
+        one of SPATIAL_TYPES. BOOL is tinyint with length 1.
     length : characters (char, varchar), bytes (binary, varbinary), bits (bit), precision (decimal),
         fraction digits (time, datetime, timestamp), display width 1 (tinyint(1) only); else None.
     scale : decimal only.

@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, STMT_END_FLAG, R
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext, valid_text
 from pyspark_mysqlbinlog.decoder.payloads.envelope import RESCUED, Envelope, Run, StatementRow
+from pyspark_mysqlbinlog.decoder.payloads.partial_updates import PARTIAL_UPDATE, whole_updates
 from pyspark_mysqlbinlog.decoder.payloads.payload import (
     PayloadBuilder,
     PayloadFactory,
@@ -52,7 +53,6 @@ _UNREADABLE = frozenset(
         EventType.PRE_GA_WRITE_ROWS_EVENT,
         EventType.PRE_GA_UPDATE_ROWS_EVENT,
         EventType.PRE_GA_DELETE_ROWS_EVENT,
-        EventType.PARTIAL_UPDATE_ROWS_EVENT,
         EventType.TRANSACTION_PAYLOAD_EVENT,
         EventType.MARIADB_START_ENCRYPTION_EVENT,
         EventType.MARIADB_QUERY_COMPRESSED_EVENT,
@@ -190,8 +190,8 @@ class Decoder:
                 self.table_maps.clear()
             elif kind in _UNREADABLE:
                 raise UnsupportedEventError(
-                    f"{type_name(kind)} is not supported; disable compression, encryption and"
-                    " partial JSON updates of the server's binlog"
+                    f"{type_name(kind)} is not supported; disable compression and encryption of"
+                    " the server's binlog"
                 )
         except MySQLBinlogError as error:
             raise error.with_location(event.file, event.start) from None
@@ -218,7 +218,13 @@ class Decoder:
             return None
         try:
             plan = self.plan(event, table_map)
-            yield from self._images(event, head, plan, begin)
+            if event.type != PARTIAL_UPDATE:
+                yield from self._images(event, head, plan, begin)
+                return None
+            _check_columns(event, head, plan)
+            for row, update in whole_updates(event, head, table_map.types, plan.columns):
+                head = RowsHead.parse(update.type, update.body)
+                yield from self._images(update, head, plan, (row, head.rows_start))
         except MySQLBinlogError as error:
             raise error.with_location(table=table_map.full_name) from None
         return None
@@ -226,11 +232,7 @@ class Decoder:
     def _images(
         self, event: Event, head: RowsHead, plan: RowPlan, begin: tuple[int, int]
     ) -> Iterator[pa.RecordBatch]:
-        if head.column_count != plan.table_map.column_count:
-            raise MalformedEventError(
-                f"{type_name(event.type)} has {head.column_count} columns, expected the"
-                f" {plan.table_map.column_count} of its table map"
-            )
+        _check_columns(event, head, plan)
         is_update = head.op == "u"
         before = None if head.before is None else plan.image(head.before, is_updated=is_update)
         after = None if head.after is None else plan.image(head.after)
@@ -240,6 +242,7 @@ class Decoder:
                 " is unknown; set binlog_row_image=FULL"
             )
         run = self._run(event, head.op, plan, before, after)
+        _, base = event.first_seq
         # Repeated for each row: a wide table with minimal images has more names than values.
         shared_bytes = len(run.query or "") + sum(map(len, run.missing or ())) + 100
 
@@ -258,9 +261,9 @@ class Decoder:
             if invalid_before or invalid_after:
                 # A group of its own, because the rows of a group share `invalid_dates`.
                 if first < row:
-                    self._envelope.add(run, first, row - first)
+                    self._envelope.add(run, base + first, row - first)
                 invalid = (*invalid_before, *invalid_after)
-                self._envelope.add(run._replace(invalid_dates=invalid), row, 1)
+                self._envelope.add(run._replace(invalid_dates=invalid), base + row, 1)
                 invalid_before.clear()
                 invalid_after.clear()
                 first = row + 1
@@ -270,7 +273,7 @@ class Decoder:
             room = self.batch_rows - len(self._envelope)
             if not more or row - first >= room or self._bytes() >= self.batch_bytes:
                 if first < row:
-                    self._envelope.add(run, first, row - first)
+                    self._envelope.add(run, base + first, row - first)
                 first = row
                 if more and self._is_full():
                     yield self._finish()
@@ -372,7 +375,7 @@ class Decoder:
             table=name[1],
             epoch=self.epoch,
             ordinal=ordinal,
-            pos=event.start,
+            pos=event.first_seq[0],
             server_id=event.server_id,
             file=event.file,
             tx_pos=transaction.tx_pos,
@@ -396,6 +399,14 @@ class Decoder:
         self._shared_bytes = 0
         rescued, self._rescued = self._rescued, {}
         return self._envelope.finish(self.before.finish(), self.after.finish(), rescued)
+
+
+def _check_columns(event: Event, head: RowsHead, plan: RowPlan) -> None:
+    if head.column_count != plan.table_map.column_count:
+        raise MalformedEventError(
+            f"{type_name(event.type)} has {head.column_count} columns, expected the"
+            f" {plan.table_map.column_count} of its table map"
+        )
 
 
 def _check_unmapped(event: Event, head: RowsHead) -> None:

@@ -54,8 +54,12 @@ def verify(raw: bytes) -> None:
 def event_checksum(event: Event) -> int:
     """Return the CRC32 of an event, also if the binlog has no checksums.
 
-    For a compressed event, it is the CRC32 of the expanded form, which no binlog contains.
+    For a compressed event of MariaDB, it is the CRC32 of the expanded form, which no binlog
+    contains. For the last event of a TRANSACTION_PAYLOAD, it is that of the payload, and for
+    another event in it 0, because no position is after it.
     """
+    if event.offset is not None:
+        return event.checksum or 0
     header = HEADER.pack(
         event.timestamp,
         event.type,

@@ -30,6 +30,8 @@ __all__ = [
 HEADER = struct.Struct("<IBIIIH")
 HEADER_LENGTH = HEADER.size  # 19
 
+_ROW_BITS = 30
+
 # LOG_EVENT_THREAD_SPECIFIC_F: the statement uses, or may use, a temporary table (see
 # `event_filter`).
 THREAD_SPECIFIC_FLAG = 0x04
@@ -40,7 +42,7 @@ IGNORABLE_FLAG = 0x80
 
 
 class EventType(IntEnum):
-    """Every type that a 5.5, 5.6 or 5.7 server writes, and MariaDB's own types from 160 on."""
+    """Every type that a MySQL server writes, and MariaDB's own types from 160 on."""
 
     UNKNOWN_EVENT = 0
     START_EVENT_V3 = 1
@@ -84,6 +86,7 @@ class EventType(IntEnum):
     PARTIAL_UPDATE_ROWS_EVENT = 39
     TRANSACTION_PAYLOAD_EVENT = 40
     HEARTBEAT_LOG_EVENT_V2 = 41
+    GTID_TAGGED_LOG_EVENT = 42
     MARIADB_ANNOTATE_ROWS_EVENT = 160
     MARIADB_BINLOG_CHECKPOINT_EVENT = 161
     MARIADB_GTID_EVENT = 162
@@ -106,6 +109,7 @@ ROWS_EVENT_TYPES = frozenset(
         EventType.WRITE_ROWS_EVENT,
         EventType.UPDATE_ROWS_EVENT,
         EventType.DELETE_ROWS_EVENT,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
     }
 )
 
@@ -143,6 +147,10 @@ class Event(NamedTuple):
     end : position after its last byte.
     timestamp : seconds since 1970 UTC, when the statement began.
     body : what follows the header, checksum removed.
+    offset : for an event inside a TRANSACTION_PAYLOAD, where it begins in the decompressed stream;
+        None outside. Its `start` is that of the payload, and so is its `end`, except for the last
+        one, which ends where the payload ends: only there all of it has been read.
+    checksum : of the last event of a payload, the CRC32 of the payload event; else None.
     """
 
     file: str
@@ -153,3 +161,18 @@ class Event(NamedTuple):
     server_id: int
     flags: int
     body: bytes
+    offset: int | None = None
+    checksum: int | None = None
+
+    @property
+    def first_seq(self) -> tuple[int, int]:
+        """`pos` and `row` of `seq` for its first row; the rows after it add to `row`.
+
+        Outside of a payload this is (`start`, 0). Inside, `row` begins with the offset: an event
+        has more bytes than rows, so all rows of a payload differ, and their order is the commit
+        order. Each GiB of the stream adds 1 to `pos`, because `row` has 32 bits; a payload has more
+        bytes than its stream has GiB (see `transaction_payload`).
+        """
+        if self.offset is None:
+            return self.start, 0
+        return self.start + (self.offset >> _ROW_BITS), self.offset & ((1 << _ROW_BITS) - 1)

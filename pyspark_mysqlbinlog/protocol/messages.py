@@ -210,10 +210,16 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """GTID (33) and ANONYMOUS_GTID (34): the identifier of the transaction that follows."""
+    """GTID (33), ANONYMOUS_GTID (34) and GTID_TAGGED (42): identifies the transaction after it.
+
+    Attributes
+    ----------
+    tag : empty in the first two.
+    """
 
     uuid: str
     number: int
+    tag: str = ""
 
     @classmethod
     def parse(cls, body: bytes) -> Gtid:
@@ -223,8 +229,51 @@ class Gtid:
         uuid = str(UUID(bytes=reader.take(16)))
         return cls(uuid, reader.u64())
 
+    @classmethod
+    def parse_tagged(cls, body: bytes) -> Gtid:
+        """Parse the body of a GTID_TAGGED (8.3 and later).
+
+        It is a message of MySQL's serialization library (libs/mysql/serialization), in which every
+        number is one of `Reader.varlen`. Field numbers increase; the rest is not used::
+
+            version | bytes of the body | last field that a reader must know
+            | 0 flags | 1 uuid[16] | 2 number (signed) | 3 tag length, tag | …
+        """
+        reader = Reader(body, "GTID_TAGGED")
+        head = (reader.varlen(), reader.varlen(), reader.varlen())
+        if head[0] != 1 or head[1] != len(body) or head[2] > _LAST_GTID_FIELD:
+            raise MalformedEventError(
+                f"GTID_TAGGED of {len(body)} bytes begins with version {head[0]}, {head[1]} bytes"
+                f" and required field {head[2]}; expected 1, {len(body)} and at most"
+                f" {_LAST_GTID_FIELD}"
+            )
+        _expect_field(reader, 0)
+        reader.varlen()
+        _expect_field(reader, 1)
+        uuid = [reader.varlen() for _ in range(16)]
+        _expect_field(reader, 2)
+        number = reader.varlen()
+        _expect_field(reader, 3)
+        tag = reader.take(reader.varlen())
+        if max(uuid) > 0xFF or number & 1 or not tag.isascii():
+            raise MalformedEventError(
+                f"GTID_TAGGED has an invalid uuid, number or tag: {uuid}, {number}, {tag!r}"
+            )
+        # Signed numbers alternate: 0, -1, 1, -2, ….
+        return cls(str(UUID(bytes=bytes(uuid))), number >> 1, tag.decode())
+
     def __str__(self) -> str:
-        return f"{self.uuid}:{self.number}"
+        return f"{self.uuid}:{self.tag}:{self.number}" if self.tag else f"{self.uuid}:{self.number}"
+
+
+# Of 9.7.4: the ticket of a group commit.
+_LAST_GTID_FIELD = 11
+
+
+def _expect_field(reader: Reader, number: int) -> None:
+    found = reader.varlen()
+    if found != number:
+        raise MalformedEventError(f"GTID_TAGGED has field {found}, expected field {number}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["EventStream", "ReceiveBuffer"]
+__all__ = ["CAPACITY", "EventStream", "ReceiveBuffer"]
 
 # Larger than most transactions, so that few are split, and small enough for a processor's cache.
-_CAPACITY = 1 << 19
+CAPACITY = 1 << 19
 
 
 class EventStream(Protocol):
@@ -55,12 +55,19 @@ class ReceiveBuffer(io.RawIOBase):
         end.
     """
 
-    def __init__(self, receive: Callable[[memoryview], int], capacity: int = _CAPACITY) -> None:
+    def __init__(self, receive: Callable[[memoryview], int], capacity: int = CAPACITY) -> None:
         super().__init__()
         self._receive = receive
         self._memory = memoryview(bytearray(capacity))
         self._start = 0
         self._end = 0
+
+    @classmethod
+    def holding(cls, content: memoryview) -> ReceiveBuffer:
+        """Return a buffer with content, after which nothing is received."""
+        buffer = cls(lambda _: 0, 0)
+        buffer._memory, buffer._end = content, len(content)
+        return buffer
 
     def view(self) -> memoryview:
         return self._memory[self._start : self._end]
@@ -72,7 +79,7 @@ class ReceiveBuffer(io.RawIOBase):
     def fill(self) -> bool:
         """Wait for more bytes; return False if the buffer is full, or at the end."""
         size = self._end - self._start
-        if size == len(self._memory):
+        if size == len(self._memory) or self._memory.readonly:
             return False
         if self._start:
             self._memory[:size] = self._memory[self._start : self._end]

@@ -80,6 +80,16 @@ class Reader:
             " integer was expected"
         )
 
+    def varlen(self) -> int:
+        """Return the next number of MySQL's serialization library, without sign.
+
+        As many low bits of the first byte are set as bytes follow it; a 0 bit, and the number are
+        above them. After a first byte of 0xff, the number is the 8 bytes that follow.
+        """
+        first = self.u8()
+        more = (~first & (first + 1)).bit_length() - 1
+        return (self.uint(more) << 8 | first) >> more + 1 if more < 8 else self.uint(8)
+
     def lenenc_bytes(self) -> bytes:
         """Return the bytes after their length-encoded length; errors as `lenenc_int` and `take`."""
         return self.take(self.lenenc_int())

@@ -181,6 +181,9 @@ def _value(column: ColumnSchema, value: Any) -> str:
         assert set(text[20 + digits :]) <= {"0"}, f"{text} has more than {digits} digits"
         text = text[: 20 + digits] if digits else text[:19]
         return json.dumps(text + ("Z" if kind == "timestamp" else ""))
+    if kind == "vector":
+        _expect(column, value, list)
+        return json.dumps(value)
     if kind in SPATIAL_TYPES:
         assert list(value) == ["srid", "wkb"], value
         wkb = b64encode(value["wkb"]).decode()

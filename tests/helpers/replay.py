@@ -16,6 +16,7 @@ integers, YEAR        807261, 0                      00807261 (ZEROFILL), 0000
 binaries              base64                         hexadecimal, upper case
 spatial types         {"srid": 4326, "wkb": base64}  hexadecimal of SRID and WKB
 JSON                  1e+300, -0.0                   1e300, -0
+VECTOR                [1, 2.5]                       hexadecimal of the floats
 JSON null             null, as NULL                  null, not NULL
 DATETIME, TIMESTAMP   2026-11-20T10:00:00, …Z        2026-11-20 10:00:00
 ====================  =============================  ==========================
@@ -88,6 +89,9 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
         return _double_token(column, value) if kind == "double" else str(value)
     if kind == "json":
         return json_token(value)
+    if kind == "vector":
+        assert isinstance(value, list), f"{column.name}: expected a list, found {value!r}"
+        return struct.pack(f"<{len(value)}f", *map(float, value)).hex().upper()
     if kind in SPATIAL_TYPES:
         assert list(value) == ["srid", "wkb"], value
         srid = b"" if value["srid"] is None else int(value["srid"]).to_bytes(4, "little")

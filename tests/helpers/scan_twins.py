@@ -142,7 +142,7 @@ def by_scan(
     """
     found = Outcome()
 
-    def due() -> int:
+    def due(_: int | None) -> int:
         assert ask_every is not None
         return ask_every * (1 + sum(run.rows_end for run in found.runs))
 

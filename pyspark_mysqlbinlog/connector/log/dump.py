@@ -31,9 +31,10 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader, FileHead
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
 
 __all__ = [
     "LAST_DUMP_START",
@@ -42,6 +43,8 @@ __all__ = [
     "ScannedDump",
     "check_fingerprint",
 ]
+
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 
 # COM_BINLOG_DUMP has the position as u32.
 LAST_DUMP_START = (1 << 32) - 1
@@ -108,6 +111,8 @@ class Dump:
         self._ended: tuple[str, int, str] | None = None
         # An event that was read ahead and not returned yet.
         self._first: Event | None = None
+        # The events of the payload that is read.
+        self._inside: Iterator[Event] = iter(())
         try:
             self._open(known)
         except LogSequenceError:
@@ -125,19 +130,23 @@ class Dump:
         return self.walker.head
 
     def next(self) -> Event | None:
-        """Return the next event; None at the end."""
-        event, self._first = self._first, None
+        """Return the next event; None at the end. A payload is replaced by its events."""
         walker, stream = self.walker, self.stream
         try:
-            while event is None:
-                raw = stream.next_event()
-                if raw is None:
-                    return None
-                event = walker.feed(raw)
-                del raw  # may be large, and the event has its own copy
-                if event is not None and self.is_before(event):
-                    event = None
-            return event
+            while (inner := next(self._inside, None)) is None:
+                event = self.first()
+                if event is None:
+                    raw = stream.next_event()
+                    if raw is None:
+                        return None
+                    event = walker.feed(raw)
+                    del raw  # may be large, and the event has its own copy
+                if event is None or self.is_before(event):
+                    continue
+                if event.type != _PAYLOAD:
+                    return event
+                self._inside = iter(PayloadReader(event))
+            return inner
         except MySQLBinlogError as error:
             raise self.explained(error) from None
 
@@ -146,7 +155,7 @@ class Dump:
             yield event
 
     def first(self) -> Event | None:
-        """Return the event that was read ahead; then None."""
+        """Return the event that was read ahead, which may be a whole payload; then None."""
         event, self._first = self._first, None
         return event
 
@@ -294,15 +303,20 @@ class ScannedDump:
 
     def next(self, limit: Limit) -> Run | Event | None:
         """Return the next run or event; None at the end; see `LogScanner.next`."""
-        dump = self._dump
+        dump, scanner = self._dump, self._scanner
         found: Run | Event | None = dump.first()
-        if found is not None:
-            return found
         while True:
             try:
-                found = self._scanner.next(limit, runs=not dump.is_passing)
+                if found is None:
+                    found = scanner.next(limit, runs=not dump.is_passing)
+                if isinstance(found, Event):
+                    if dump.is_before(found):
+                        found = None
+                        continue
+                    if found.type == _PAYLOAD:
+                        scanner.enter(found)
+                        found = None
+                        continue
             except MySQLBinlogError as error:
                 raise dump.explained(error) from None
-            if isinstance(found, Event) and dump.is_before(found):
-                continue
             return found

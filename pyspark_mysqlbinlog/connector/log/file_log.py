@@ -17,11 +17,14 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
 )
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
+from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
 
 __all__ = ["FileLog"]
+
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,11 @@ def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
     while (raw := stream.next_event()) is not None:
         event = walker.feed(raw)
         del raw
-        if event is not None:
+        if event is None:
+            continue
+        if event.type == _PAYLOAD:
+            yield from PayloadReader(event)
+        else:
             yield event
 
 

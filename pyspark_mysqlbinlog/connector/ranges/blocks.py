@@ -89,12 +89,18 @@ def scanned_blocks(
             log, partition.start, captures, lambda: interrupt is not None and interrupt.stopped
         ),
     )
-    scanner = LogScanner(filtering)
+    scanner = LogScanner(filtering, part=(partition.offset, partition.end_offset))
     gathered = _Gathered()
     for event in unpack_events(partition.prelude):
         gathered.add_events(filtering.feed(event))
         scanner.learn(event)
-    bounds = RangeBounds(log, partition.start, partition.end, partition.end_fingerprint)
+    bounds = RangeBounds(
+        log,
+        partition.start,
+        partition.end,
+        partition.end_fingerprint,
+        offset=partition.end_offset,
+    )
     if boundaries is not None:
         boundaries.begin(partition.fingerprint)
     try:

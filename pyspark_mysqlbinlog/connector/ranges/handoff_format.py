@@ -3,7 +3,7 @@
 The events are a table with one row per block, in the ranges' order. Everything else is JSON in the
 schema's metadata::
 
-    {"version": 1, "first": offset, "last": offset, "blocks": how many rows,
+    {"version": 2, "first": offset, "last": offset, "blocks": how many rows,
      "ranges": [{"start": [number, pos, file], …}]}
 
 An Arrow stream truncated between two messages is valid, so the number of rows is checked.
@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 __all__ = ["HandoffFormatError", "pack_handoff", "unpack_handoff"]
 
-_VERSION = 1
+_VERSION = 2
 _KEY = b"mysqlbinlog"
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("range", pa.int32(), nullable=False),
@@ -39,6 +39,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("end", pa.int64(), nullable=False),
     pa.field("trailer", pa.int32(), nullable=False),
     pa.field("data", pa.large_binary(), nullable=False),
+    pa.field("payload", pa.int64(), nullable=False),
 ]
 _BLOCKS = pa.schema(_FIELDS)
 
@@ -91,7 +92,7 @@ def unpack_handoff(data: bytes) -> tuple[Offset, Offset, tuple[RangePartition, .
         blocks: list[list[EventBlock]] = [[] for _ in described["ranges"]]
         for row in table.to_pylist():
             side = preludes if row["is_prelude"] else blocks
-            block = EventBlock(row["file"], row["end"], row["trailer"], row["data"])
+            block = EventBlock(*(row[name] for name in EventBlock._fields))
             side[number_of(row["range"])].append(block)
         ranges = tuple(
             _range(part, tuple(blocks[index]), tuple(preludes[index]))

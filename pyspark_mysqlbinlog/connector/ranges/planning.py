@@ -62,6 +62,8 @@ def range_partitions(
             epoch=last.epoch,
             fingerprint=part.fingerprint,
             end_fingerprint=known.get(part.end),
+            offset=part.offset,
+            end_offset=part.end_offset,
         )
         for part in cuts
     ]

@@ -29,6 +29,7 @@ class RangeBounds:
         were listed, and an event that crosses it does not count.
     known : the fingerprint of `end`: BinlogReplacedError if a different event ends there, one
         crosses it, or there is none.
+    offset : if the end is inside a payload, which then begins at `end`: the offset in its stream.
 
     Attributes
     ----------
@@ -43,11 +44,13 @@ class RangeBounds:
         known: Fingerprint | None = None,
         *,
         is_boundary: bool = True,
+        offset: int = 0,
     ) -> None:
         self._log = log
         self._end = end
         self._known = known
         self._is_boundary = is_boundary
+        self._offset = offset
         # Everything before this position was read.
         self._last = start
         self.reached = False
@@ -66,8 +69,17 @@ class RangeBounds:
         end, end_order = self._end, self._end.order
         here = self._log.position(event.file, event.start)
         if here.order >= end_order:
-            self.reached = True
-            return False
+            # Only the events of a payload at the end may still belong to it.
+            if here.order > end_order or (event.offset or 0) >= self._offset:
+                self.reached = True
+                return False
+            if event.checksum is not None:
+                raise log_replaced(
+                    f"the TRANSACTION_PAYLOAD there ends before its offset {self._offset}",
+                    *self._place,
+                )
+            self._last = here
+            return True
         last = Position(here.number, event.end, here.file)
         order = last.order
         if order > end_order:
@@ -89,15 +101,18 @@ class RangeBounds:
             last = here.next_file(Rotate.parse(event.body).file)
             order = last.order
         self._last = last
-        self.reached = order >= end_order
+        self.reached = order > end_order or (order == end_order and not self._offset)
         return True
 
     def passed(self, run: Run) -> None:
         """Record a run that was read, up to a position before the limit."""
         self._last = self._log.position(run.file, run.end)
-        self.reached = self._last.order >= self._end.order
-        if self.reached:
+        order, end_order = self._last.order, self._end.order
+        is_inside = run.offset is not None and run.start == run.end
+        if order == end_order and not is_inside:
             self._check_known(run)
+        at_end = (run.offset or 0) if is_inside else 0
+        self.reached = order > end_order or (order == end_order and at_end >= self._offset)
 
     def _check_known(self, last: Event | Run) -> None:
         """Check the fingerprint of `last`, which ends at the range's end."""

@@ -50,14 +50,24 @@ _UNPLACED: dict[str, Unplaced] = {
 
 
 def events_between(
-    log: Log, start: Position, end: Position, known: Fingerprint | None = None
+    log: Log,
+    start: Position,
+    end: Position,
+    known: Fingerprint | None = None,
+    *,
+    offset: int = 0,
+    end_offset: int = 0,
 ) -> Iterator[Event]:
     """Yield a log's events from `start` to `end`; InvalidPositionError if it ends before.
 
     known : the fingerprint of `end`: BinlogReplacedError if a different event ends there.
+    offset, end_offset : see `RangePartition`.
     """
-    bounds = RangeBounds(log, start, end, known)
+    bounds = RangeBounds(log, start, end, known, offset=end_offset)
     for event in log.events(start):
+        if event.start == start.pos and event.offset is not None and event.offset < offset:
+            continue
+        offset = 0
         if not bounds.admits(event):
             return
         yield event
@@ -198,7 +208,15 @@ def _captured_events(
     )
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
-    for event in events_between(log, partition.start, partition.end, partition.end_fingerprint):
+    events = events_between(
+        log,
+        partition.start,
+        partition.end,
+        partition.end_fingerprint,
+        offset=partition.offset,
+        end_offset=partition.end_offset,
+    )
+    for event in events:
         yield from filtering.feed(event)
     if not partition.ends_inside:
         check_between(filtering, partition.end)

@@ -53,6 +53,8 @@ class RangePartition(InputPartition):
     server_version : for parsing its statements; of files, that of the first one.
     epoch : of `seq`.
     fingerprint, end_fingerprint : of `start` and of `end`; None if unknown.
+    offset, end_offset : if `start` or `end` is inside a payload, it is the position of the payload,
+        and this the offset in its stream; otherwise 0.
     log : the files of the range, as they were when it was planned; None for a server.
     """
 
@@ -70,6 +72,8 @@ class RangePartition(InputPartition):
     log: FileLog | None = None
     fingerprint: Fingerprint | None = None
     end_fingerprint: Fingerprint | None = None
+    offset: int = 0
+    end_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class RangePlan:
     prelude: tuple[EventBlock, ...] = ()
     ends_inside: bool = False
     fingerprint: Fingerprint | None = None
+    offset: int = 0
+    end_offset: int = 0
 
 
 def split_into_ranges(
@@ -146,6 +152,7 @@ def _pieces(
     preludes = [(), *(piece.prelude for piece in pieces)]
     pending = [pending_xa, *(piece.pending_xa for piece in pieces)]
     known = [fingerprint, *(piece.fingerprint for piece in pieces)]
+    offsets = [0, *(piece.offset for piece in pieces), 0]
     return [
         RangePlan(
             starts[n],
@@ -156,6 +163,8 @@ def _pieces(
             preludes[n],
             ends_inside=n < len(pieces),
             fingerprint=known[n],
+            offset=offsets[n],
+            end_offset=offsets[n + 1],
         )
         for n in range(len(starts))
     ]
@@ -204,6 +213,7 @@ def _joined(parts: list[RangePlan]) -> RangePlan:
         log_bytes=sum(part.log_bytes for part in parts),
         blocks=blocks,
         ends_inside=parts[-1].ends_inside,
+        end_offset=parts[-1].end_offset,
     )
 
 

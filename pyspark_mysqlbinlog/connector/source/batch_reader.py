@@ -72,6 +72,8 @@ class MySQLBinlogReader(DataSourceReader):
                 pending_xa=part.pending_xa,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
+                offset=part.offset,
+                end_offset=part.end_offset,
                 log=_files_of(log, part),
             )
             for part in self._cut(start, log, end)

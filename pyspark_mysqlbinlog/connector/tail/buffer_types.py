@@ -33,6 +33,7 @@ class Piece:
         maps of the current statement.
     pending_xa : prepared XA transactions at this position that contain no captured rows.
     fingerprint : of this position.
+    offset : if it is inside a payload, which then begins at `start`: the offset in its stream.
     """
 
     start: Position
@@ -40,6 +41,7 @@ class Piece:
     prelude: tuple[EventBlock, ...]
     pending_xa: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = None
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

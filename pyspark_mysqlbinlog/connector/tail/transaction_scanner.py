@@ -96,6 +96,8 @@ class TransactionScanner:
         self._head = head
         # A boundary at which no dump can start, until the next file respells it.
         self._late: BoundaryState | None = None
+        # The last event of the transaction outside of a payload.
+        self._outer: Event | None = None
         self._begin_transaction()
 
     @property
@@ -103,10 +105,14 @@ class TransactionScanner:
         """The history of the tables after the last event."""
         return self.mark.history if self._schemas is None else self._schemas.history
 
-    def piece_due(self) -> int:
-        """The position after which a long transaction gets its next split point."""
+    def piece_due(self, offset: int | None = None) -> int:
+        """The position after which a long transaction gets its next split point.
+
+        offset : in a payload, how far it is scanned; then the result is an offset, too.
+        """
         last = self._pieces[-1].log_bytes if self._pieces else 0
-        return self.scanned.pos + self._piece_bytes - (self._log_bytes - last)
+        here = self.scanned.pos if offset is None else offset
+        return here + self._piece_bytes - (self._log_bytes - last)
 
     def take_run(self, run: Run) -> None:
         """Take events that the compiled scan has passed."""
@@ -126,7 +132,7 @@ class TransactionScanner:
                 self._buffer.wait_for_room()
             self._begin_transaction()
         else:
-            self._log_bytes += run.end - run.start
+            self._log_bytes += run.log_bytes
             if run.kept_bytes:
                 self._kept_any = True
                 self._buffer.append_run(run)
@@ -141,7 +147,7 @@ class TransactionScanner:
         filtering = self._filtering
         kept = filtering.feed(event)
         end = self._position(event.file, event.end)
-        self._log_bytes += event.end - event.start
+        self._log_bytes += _log_bytes(event)
         if self._schemas is not None and filtering.statement is not None:
             self._schemas.follow(event, filtering.statement, end)
         if kept:
@@ -151,6 +157,8 @@ class TransactionScanner:
             self._buffer.append(kept)
             if self._counter is not None:
                 self._rows += sum(self._counter.rows(each) for each in kept)
+        if event.offset is None:
+            self._outer = event
         if event.type in ROWS_EVENT_TYPES:
             self._maybe_piece(end, event)
         if filtering.ended:
@@ -209,6 +217,7 @@ class TransactionScanner:
 
     def _begin_transaction(self) -> None:
         self._late = None
+        self._outer = None
         self._log_bytes, self._rows, self._kept_any = 0, 0, False
         self._pieces: list[Piece] = []
         self._piece_bytes = _PIECE_BYTES
@@ -222,8 +231,10 @@ class TransactionScanner:
         if sum(HEADER_LENGTH + len(event.body) for event in events) > _MAX_PRELUDE_BYTES:
             return  # a statement with a huge text of its own: not even packed, at each rows event
         prelude = tuple(pack_events(events))
-        pending_xa, known = self._filtering.pending_xa, behind(self._head, found)
-        self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known))
+        offset = _offset_after(found)
+        pending_xa, before = self._filtering.pending_xa, self._outer if offset else found
+        known = None if before is None else behind(self._head, before)
+        self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known, offset))
         if len(self._pieces) > _MAX_PIECES:
             del self._pieces[::2]
             self._piece_bytes *= 2
@@ -236,3 +247,22 @@ class TransactionScanner:
         elif begin != self.mark.position:
             self.mark = replace(self.mark, position=begin, fingerprint=known)
             self._buffer.advance(self.mark)
+
+
+def _log_bytes(event: Event) -> int:
+    """Return the bytes of an event in the binlog; inside a payload, those of its stream.
+
+    So limits and splits count what is decoded: a payload may be a hundredth of its stream.
+    """
+    if event.offset is None:
+        return event.end - event.start
+    return HEADER_LENGTH + len(event.body)
+
+
+def _offset_after(found: Event | Run) -> int:
+    """Return the offset in a payload after an event or run in it; 0 outside, and at its end."""
+    if found.offset is None or found.start != found.end:
+        return 0
+    if isinstance(found, Run):
+        return found.offset
+    return found.offset + HEADER_LENGTH + len(found.body)

@@ -16,7 +16,7 @@ __all__ = ["METADATA_LENGTHS", "FieldType", "describe_field", "field_type_name",
 
 
 class FieldType(IntEnum):
-    """enum_field_types of MySQL 5.7 (include/binary_log_types.h)."""
+    """enum_field_types (include/field_types.h of 9.0)."""
 
     DECIMAL = 0
     TINY = 1
@@ -38,6 +38,7 @@ class FieldType(IntEnum):
     TIMESTAMP2 = 17
     DATETIME2 = 18
     TIME2 = 19
+    VECTOR = 242
     JSON = 245
     NEWDECIMAL = 246
     ENUM = 247
@@ -73,6 +74,7 @@ METADATA_LENGTHS: dict[int, int] = {
     FieldType.TIMESTAMP2: 1,
     FieldType.DATETIME2: 1,
     FieldType.TIME2: 1,
+    FieldType.VECTOR: 1,
     FieldType.JSON: 1,
     FieldType.NEWDECIMAL: 2,
     FieldType.ENUM: 2,
@@ -128,7 +130,7 @@ def describe_field(code: int, metadata: int) -> str:
         return f"NEWDECIMAL({metadata >> 8},{metadata & 0xFF})"
     if code == FieldType.BIT:
         return f"BIT({(metadata >> 8) * 8 + (metadata & 0xFF)})"
-    if code in (FieldType.BLOB, FieldType.JSON, FieldType.GEOMETRY):
+    if code in (FieldType.BLOB, FieldType.JSON, FieldType.GEOMETRY, FieldType.VECTOR):
         return f"{field_type_name(code)} with {metadata} length bytes"
     if METADATA_LENGTHS.get(code, 0):
         return f"{field_type_name(code)}({metadata})"

@@ -6,7 +6,8 @@ Layout (libbinlogevents, Rows_event). Extra data exists from v2 (5.6); its lengt
     | present u8[(count + 7) / 8] | [update: present after u8[(count + 7) / 8]] | row images
 
 An image is a null bitmap over the present columns and the values of those that are not NULL. An
-update has before and after images in turn.
+update has before and after images in turn. The after images of a partial update may
+have differences instead of JSON documents: see payloads/partial_updates.py.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ OPERATIONS: dict[int, tuple[str, int]] = {
     EventType.WRITE_ROWS_EVENT: ("c", 2),
     EventType.UPDATE_ROWS_EVENT: ("u", 2),
     EventType.DELETE_ROWS_EVENT: ("d", 2),
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: ("u", 2),
 }
 
 

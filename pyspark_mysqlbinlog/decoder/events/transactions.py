@@ -25,7 +25,8 @@ _GTID = int(EventType.GTID_LOG_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _ROWS_QUERY = int(EventType.ROWS_QUERY_LOG_EVENT)
 _ENDS = frozenset({int(EventType.XID_EVENT), int(EventType.XA_PREPARE_LOG_EVENT)})
-_GTIDS = frozenset({_GTID, int(EventType.ANONYMOUS_GTID_LOG_EVENT)})
+_GTID_TAGGED = int(EventType.GTID_TAGGED_LOG_EVENT)
+_GTIDS = frozenset({_GTID, _GTID_TAGGED, int(EventType.ANONYMOUS_GTID_LOG_EVENT)})
 _STATEMENT_TEXTS = frozenset({_ROWS_QUERY, int(EventType.MARIADB_ANNOTATE_ROWS_EVENT)})
 
 _KIND = StatementKind
@@ -98,7 +99,7 @@ class TransactionState:
             self.query(statement)
 
     def gtid(self, *, begins: bool = False) -> None:
-        """GTID or ANONYMOUS_GTID; MariaDB's, if it also `begins` the transaction."""
+        """GTID of any kind; MariaDB's, if it also `begins` the transaction."""
         self._forget()
         self.named = True
         self.in_group = self.begun_by_gtid = begins
@@ -162,7 +163,8 @@ class TransactionContext:
     ----------
     state : state of the transaction at the current event.
     tx_pos : start of the GTID event, or of BEGIN if there is none.
-    gtid : ``uuid:number`` (MariaDB: ``domain-server-number``); None for an anonymous transaction.
+    gtid : ``uuid:number`` or ``uuid:tag:number`` (MariaDB: ``domain-server-number``); None for an
+        anonymous transaction.
     thread_id : the connection that wrote it, from BEGIN or the DDL; None if not logged.
     query : the statement whose rows follow, if the server logs it; for DDL, the DDL itself.
 
@@ -216,7 +218,7 @@ class TransactionContext:
             self._query(event, query, statement)
         else:
             if kind in _GTIDS:
-                self._begin(event.start, str(Gtid.parse(event.body)) if kind == _GTID else None)
+                self._begin(event.start, _gtid_text(kind, event.body))
             elif kind == _MARIADB_GTID:
                 gtid = MariadbGtid.parse(event.body)
                 self._begin(event.start, f"{gtid.domain}-{event.server_id}-{gtid.number}")
@@ -234,6 +236,12 @@ class TransactionContext:
             self.thread_id = query.thread_id
             self.query = valid_text(query.sql)
         state.query(statement)
+
+
+def _gtid_text(kind: int, body: bytes) -> str | None:
+    if kind == _GTID:
+        return str(Gtid.parse(body))
+    return str(Gtid.parse_tagged(body)) if kind == _GTID_TAGGED else None
 
 
 def valid_text(sql: str) -> str:

@@ -50,7 +50,11 @@ _INCIDENT = int(EventType.INCIDENT_EVENT)
 _EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-_GTIDS = _types(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+_GTIDS = _types(
+    EventType.GTID_LOG_EVENT,
+    EventType.ANONYMOUS_GTID_LOG_EVENT,
+    EventType.GTID_TAGGED_LOG_EVENT,
+)
 _STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
 # Part of a file, not of a transaction.
 _FILE_EVENTS = _types(
@@ -132,6 +136,8 @@ class EventFilter:
         self.pending_xa = pending_xa
         self._server_version = server_version
         self._transaction = TransactionState()
+        # The transaction in progress comes from a payload.
+        self._is_in_payload = False
         # GTID, BEGIN and ROWS_QUERY are held here until a captured table requires them.
         self._frame: list[Event] = []
         self._rows_query: Event | None = None
@@ -215,9 +221,23 @@ class EventFilter:
     def feed(self, event: Event) -> list[Event]:
         """Return the events to keep, in order: none, this one, or this one after its held frame."""
         try:
-            return self._feed(event)
+            if event.offset is None:
+                if self._is_in_payload:
+                    unsafe_events.check_whole_payload(event)
+                return self._feed(event)
+            return self._feed_inner(event)
         except MySQLBinlogError as error:
             raise error.with_location(event.file, event.start) from None
+
+    def _feed_inner(self, event: Event) -> list[Event]:
+        """Feed an event of a payload, which must be a whole transaction but for its GTID."""
+        if not event.offset:
+            unsafe_events.check_payload_begins(self._transaction, event)
+        self._is_in_payload = True
+        kept = self._feed(event)
+        unsafe_events.check_in_payload(event, self.statement, ended=self.ended)
+        self._is_in_payload = not self.ended
+        return kept
 
     def prelude(self) -> list[Event]:
         """Return the events to feed to another filter so that it can continue after the last event.

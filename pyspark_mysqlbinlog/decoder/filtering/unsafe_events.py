@@ -27,9 +27,11 @@ from pyspark_mysqlbinlog.protocol.messages import Incident
 __all__ = [
     "check_begin",
     "check_flagged_truncate",
+    "check_in_payload",
     "check_incident",
     "check_no_transaction",
     "check_outside",
+    "check_payload_begins",
     "check_prepared",
     "check_rolled_back",
     "check_statement",
@@ -38,6 +40,7 @@ __all__ = [
     "check_unknown_xid",
     "check_unmapped_rows",
     "check_whole_file",
+    "check_whole_payload",
 ]
 
 Captures = Callable[[str, str], bool]
@@ -66,6 +69,40 @@ def check_whole_file(state: TransactionState, event: Event) -> None:
             f"{type_name(event.type)} comes inside a transaction: the file ends before its"
             " transaction does; the server crashed here, or the file is cut short"
         )
+
+
+def check_payload_begins(state: TransactionState, event: Event) -> None:
+    """Raise for a payload whose transaction has begun outside of it."""
+    if state.in_group:
+        raise MalformedEventError(
+            f"TRANSACTION_PAYLOAD begins with {type_name(event.type)} inside a transaction"
+        )
+
+
+def check_in_payload(event: Event, statement: LoggedStatement | None, *, ended: bool) -> None:
+    """Raise for an event of a payload that can't be in one, after the filter has followed it.
+
+    Rows before and after DDL would have the same position, and so the same schema. A transaction
+    that ends inside would be a boundary without a position.
+    """
+    if statement is not None:
+        raise UnsupportedEventError(
+            f"a TRANSACTION_PAYLOAD contains a statement that changes tables:"
+            f" {statement.statement.head!r}, expected row changes only"
+        )
+    if ended and event.checksum is None:
+        raise MalformedEventError(
+            f"{type_name(event.type)} at offset {event.offset} ends a transaction inside its"
+            " TRANSACTION_PAYLOAD"
+        )
+
+
+def check_whole_payload(event: Event) -> NoReturn:
+    """Raise for an event after a payload whose transaction did not end in it."""
+    raise MalformedEventError(
+        f"{type_name(event.type)} follows a TRANSACTION_PAYLOAD, expected the end of its"
+        " transaction in the payload"
+    )
 
 
 def check_begin(state: TransactionState, statement: Statement) -> None:

@@ -17,6 +17,7 @@ class Scanner:
         checksum: bool,
         may_lack_positions: bool,
         verified: int,
+        in_payload: bool = False,
     ) -> None: ...
     def scan_transactions(self) -> None: ...
     def scan_group(

@@ -12,6 +12,7 @@ struct EventView {
     size_t size;  // of the body
     int64_t start;
     int64_t end;
+    int64_t offset;  // in the stream of its payload; -1 outside of one
     uint32_t timestamp;
     uint32_t server_id;
     uint16_t flags;
@@ -19,18 +20,28 @@ struct EventView {
 
     Input input() const { return Input{body, body + size}; }
     std::string_view text() const { return as_text(body, size); }
+
+    // `seq` of its first row; the Python reference is `Event.first_seq` in
+    // protocol/events.py.
+    int64_t seq_pos() const { return offset < 0 ? start : start + (offset >> ROW_BITS); }
+    int64_t first_row() const { return offset < 0 ? 0 : offset & ((int64_t{1} << ROW_BITS) - 1); }
+
+private:
+    static constexpr int ROW_BITS = 30;
 };
 
 // Iterates over a block. The caller of `open` keeps its bytes alive.
 class BlockReader {
 public:
     // trailer: by how much each event is longer in the binlog; negative for one that is compressed
-    // there. At least -2^31.
-    void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer) {
+    // there. At least -2^31. payload: the position of the payload with these events, or -1.
+    void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer,
+              int64_t payload) {
         begin_ = data;
         in_ = Input{data, data + size};
         end_ = first_end;
         trailer_ = trailer;
+        payload_ = payload;
     }
     bool at_end() const { return in_.left() == 0; }
     size_t offset() const { return static_cast<size_t>(in_.at - begin_); }
@@ -48,14 +59,20 @@ public:
         event.server_id = header.server_id;
         event.end = end_ + static_cast<uint32_t>(header.log_pos - static_cast<uint32_t>(end_));
         event.start = event.end - int64_t{header.length};
+        event.offset = -1;
         event.flags = header.flags;
         event.body = in_.at + EVENT_HEADER;
+        if (payload_ >= 0) {
+            event.offset = event.start;
+            event.start = event.end = payload_;
+        }
         return true;
     }
     // Advances after the event that `peek` returned.
     void pass(const EventView& event) {
-        in_.at = event.body + event.size;
-        end_ = event.end;
+        const uint8_t* const next = event.body + event.size;
+        end_ = event.offset < 0 ? event.end : event.offset + (next - in_.at);
+        in_.at = next;
     }
 
 private:
@@ -63,6 +80,7 @@ private:
     Input in_{nullptr, nullptr};
     int64_t end_ = 0;
     int64_t trailer_ = 0;
+    int64_t payload_ = -1;
 };
 
 }  // namespace mysqlbinlog

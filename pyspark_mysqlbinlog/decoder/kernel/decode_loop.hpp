@@ -44,8 +44,8 @@ public:
     // The caller keeps the block's bytes alive. Without an ordinal of its file no rows can be read:
     // Python raises the error.
     void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer,
-              std::string_view file, bool has_ordinal, int32_t ordinal) {
-        block_.open(data, size, first_end, trailer);
+              int64_t payload, std::string_view file, bool has_ordinal, int32_t ordinal) {
+        block_.open(data, size, first_end, trailer, payload);
         if (file != file_) file_span_.is_set = false;
         file_ = file;
         has_ordinal_ = has_ordinal;
@@ -187,7 +187,8 @@ private:
 
     // False, without appending, if Python must read the row.
     bool read_row() {
-        if (row_ >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) return false;
+        const int64_t row = event_.first_row() + static_cast<int64_t>(row_);
+        if (row >= std::numeric_limits<int32_t>::max()) return false;
         if (!append(before, image_[0])) return refuse(0);
         if (!append(after, image_[1])) return refuse(1);
         if (payload_ != Payload::Struct) return true;
@@ -251,7 +252,7 @@ private:
         }
         Run run = run_;
         run.invalid_dates = envelope.keep(std::move(invalid_dates));
-        run.first_row = static_cast<int32_t>(row_);
+        run.first_row = static_cast<int32_t>(event_.first_row() + static_cast<int64_t>(row_));
         run.rows = 1;
         envelope.add(run);
         first_ = row_ + 1;
@@ -277,7 +278,7 @@ private:
         run_.table = &plan_->table;
         run_.file = file_span_;
         run_.ordinal = ordinal_;
-        run_.pos = event_.start;
+        run_.pos = event_.seq_pos();
         run_.server_id = event_.server_id;
         run_.has_tx_pos = transaction.has_tx_pos;
         run_.tx_pos = transaction.has_tx_pos ? transaction.tx_pos : 0;
@@ -310,7 +311,7 @@ private:
     }
     void close_run() {
         if (first_ == row_) return;
-        run_.first_row = static_cast<int32_t>(first_);
+        run_.first_row = static_cast<int32_t>(event_.first_row() + static_cast<int64_t>(first_));
         run_.rows = static_cast<uint32_t>(row_ - first_);
         envelope.add(run_);
         names_bytes_ += missing_bytes_ * run_.rows;

@@ -4,6 +4,8 @@
 passes the events in between, row changes of tables with known names, without a Python object per
 event; then it updates the state of the two. A run contains the kept events, either of whole
 transactions, or of a part of the transaction in progress.
+
+A TRANSACTION_PAYLOAD is replaced by the events in it: the scan then reads its decompressed stream.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
@@ -21,6 +23,7 @@ from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.receive_buffer import EventStream
+from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
@@ -29,6 +32,7 @@ __all__ = ["LogScanner", "Run"]
 
 _NEVER = (1 << 63) - 1
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 
 
 class Run:
@@ -38,20 +42,33 @@ class Run:
     ----------
     file, start, end : their position.
     time : of the last one, in seconds, from its header.
+    log_bytes : of its events; inside a payload, in the decompressed stream.
     kept_bytes : of the captured events, packed.
     last : of the last one: bytes, and the CRC32 of all but its own checksum.
     rows_end : the scan stopped after a rows event, at the requested position.
+    offset : inside a payload, of the event after it in the decompressed stream; else None. Then
+        `start` and `end` are those of its events (see `Event.offset`).
     """
 
-    def __init__(self, scanner: Scanner, file: str, start: int) -> None:
+    def __init__(
+        self, scanner: Scanner, file: str, start: int, payload: PayloadReader | None = None
+    ) -> None:
         self._scanner = scanner
         self.file = file
         self.start = start
         self.end = scanner.pos
+        self.log_bytes = self.end - start
         self.time = scanner.time
         self.kept_bytes = scanner.kept
         self.last = scanner.last
         self.rows_end = scanner.stop == "asked"
+        self.offset: int | None = None
+        self._payload = -1
+        if payload is not None:
+            self.offset, self._payload = scanner.pos, payload.start
+            is_whole = scanner.pos == payload.size
+            self.start, self.end = payload.start, payload.end if is_whole else payload.start
+            self.last = (payload.end - payload.start, payload.checksum) if is_whole else (0, 0)
 
     @cached_property
     def _endings(self) -> tuple[array[int], array[int], array[int]]:
@@ -91,7 +108,8 @@ class Run:
         if first == behind:
             return None
         first_end, last_end, data = self._scanner.pack(first, behind)
-        return PackedEvents(EventBlock(self.file, first_end, self._scanner.trailer, data), last_end)
+        block = EventBlock(self.file, first_end, self._scanner.trailer, data, self._payload)
+        return PackedEvents(block, last_end)
 
 
 class LogScanner:
@@ -104,7 +122,10 @@ class LogScanner:
     whole_maps : table maps of captured tables are passed only if an equal one was learnt with
         `learn`, because the caller inspects each.
     ask_at : returns a position; inside a transaction, a run ends after the first rows event that
-        ends there or later.
+        ends there or later. Called with None, or with the offset inside a payload that is read:
+        then it returns another offset.
+    part : which part of payloads is read: from an offset in the first payload, and up to one in the
+        payload that begins at the limit of `next`.
     """
 
     def __init__(
@@ -112,7 +133,8 @@ class LogScanner:
         filtering: EventFilter | None = None,
         *,
         whole_maps: bool = False,
-        ask_at: Callable[[], int] | None = None,
+        ask_at: Callable[[int | None], int] | None = None,
+        part: tuple[int, int] = (0, 0),
     ) -> None:
         from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 - may be missing
             Scanner,
@@ -123,6 +145,8 @@ class LogScanner:
         self._scanner = Scanner(whole_maps=whole_maps)
         self._walker: EventReader | None = None
         self._stream: EventStream | None = None
+        self._payload: PayloadReader | None = None
+        self._from_offset, self._to_offset = part
         self._verified = 0
         # Known state of the next step: the stream has too few bytes, or the event is for Python.
         self._next = ""
@@ -140,7 +164,16 @@ class LogScanner:
     def open(self, stream: EventStream, walker: EventReader) -> None:
         """Continue with another stream of events."""
         self._stream, self._walker = stream, walker
+        self._payload = None
         self._verified, self._next = 0, ""
+
+    def enter(self, payload: Event) -> None:
+        """Continue with the events of a payload, then after it."""
+        self._payload = PayloadReader(payload)
+        self._verified, self._next = 0, ""
+        if self._from_offset:
+            self._payload.skip_to(self._from_offset)
+            self._from_offset = 0
 
     def next(self, limit: Callable[[str], int], *, runs: bool = True) -> Run | Event | None:
         """Return a run, or an event that the filter was not fed; None at the end of the stream.
@@ -148,14 +181,16 @@ class LogScanner:
         Parameters
         ----------
         limit : file -> the position that no run may exceed.
-        runs : whether a run may be returned.
+        runs : whether a run may be returned. Otherwise a payload is returned as it is, for `enter`.
         """
-        stream, walker = self._stream, self._walker
-        assert stream is not None
-        assert walker is not None
+        outer_stream, outer_walker = self._stream, self._walker
+        assert outer_stream is not None
+        assert outer_walker is not None
         try:
             while True:
-                if runs and self._next != "odd" and walker.has_format:
+                payload = self._payload
+                stream, walker = payload or outer_stream, payload or outer_walker
+                if (runs or payload) and self._next != "odd" and walker.has_format:
                     if self._next != "more":
                         run = self._scan(stream, walker, limit(walker.file))
                         if run is not None:
@@ -167,19 +202,30 @@ class LogScanner:
                 self._next, self._verified = "", 0
                 raw = stream.next_event()
                 if raw is None:
-                    return None
+                    if payload is None:
+                        return None
+                    self._payload = None
+                    continue
                 event = walker.feed(raw)
                 del raw  # may be large, and the event has its own copy
-                if event is not None:
+                if event is not None and event.type == _PAYLOAD and runs:
+                    self.enter(event)
+                elif event is not None:
                     return event
         except MySQLBinlogError as error:
             # If the server rejects a dump midway, the error has the position reached.
-            raise error.with_location(walker.file, walker.pos) from None
+            raise error.with_location(outer_walker.file, outer_walker.pos) from None
 
-    def _scan(self, stream: EventStream, walker: EventReader, limit: int) -> Run | None:
+    def _scan(
+        self, stream: EventStream, walker: EventReader | PayloadReader, limit: int
+    ) -> Run | None:
         filtering, scanner = self._filtering, self._scanner
+        payload = self._payload
         group = None if filtering is None else filtering.group
-        between = filtering is not None and filtering.between_transactions
+        # A payload's events are a part of their transaction: its GTID is before them.
+        between = filtering is not None and filtering.between_transactions and payload is None
+        if payload is not None:
+            limit = self._limit_in(payload, limit)
         if filtering is not None and not between and group is None:
             self._next = "odd"
             return None
@@ -191,6 +237,7 @@ class LogScanner:
             checksum=walker.has_checksums,
             may_lack_positions=walker.may_lack_positions,
             verified=self._verified,
+            in_payload=payload is not None,
         )
         if between:
             scanner.scan_transactions()
@@ -202,27 +249,42 @@ class LogScanner:
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,
-                ask_at=_NEVER if self._ask_at is None else self._ask_at(),
+                ask_at=self._asked(),
             )
         stop = scanner.stop
         self._next = "" if stop == "asked" else stop
         if not scanner.consumed:
             self._verified = scanner.verified
             return None
-        run = Run(scanner, walker.file, walker.pos)
+        run = Run(scanner, walker.file, walker.pos, payload)
         if filtering is not None:
             if group is None:
                 filtering.advance_transactions()
             else:
-                self._advance_group(filtering, walker.file)
+                self._advance_group(filtering, walker)
         stream.consume(scanner.consumed)
         self._verified = scanner.verified
         walker.advance(scanner.pos)
         return run
 
-    def _advance_group(self, filtering: EventFilter, file: str) -> None:
+    def _asked(self) -> int:
+        if self._ask_at is None:
+            return _NEVER
+        return self._ask_at(None if self._payload is None else self._payload.pos)
+
+    def _limit_in(self, payload: PayloadReader, limit: int) -> int:
+        """Return the limit of a run in a payload: an offset in its stream."""
+        if limit >= payload.end:
+            return payload.size
+        return self._to_offset if limit == payload.start else 0
+
+    def _advance_group(self, filtering: EventFilter, walker: EventReader | PayloadReader) -> None:
         scanner = self._scanner
-        statement = [event_at(file, end, data) for end, data in scanner.statement()]
+        if isinstance(walker, PayloadReader):
+            at = walker.event_at
+        else:
+            at = partial(event_at, walker.file)
+        statement = [at(end, data) for end, data in scanner.statement()]
         filtering.advance_group(
             scanner.new_ids(),
             statement,

@@ -15,6 +15,9 @@
 // their frames, of all tables.
 //
 // Captured events are not copied but recorded as segments of the chunk; `pack` copies them.
+//
+// The chunk may also be a part of a payload's decompressed stream. Its events have no checksum and no
+// log_pos: positions are then offsets in the stream, and `pack` writes them into the headers.
 #pragma once
 
 #include <cstddef>
@@ -71,14 +74,16 @@ public:
     // packets: events come as a dump's packets, otherwise back to back. checksum: each has a CRC32.
     // may_lack_positions: a log_pos of 0 is no reason to stop (see event_reader.py).
     // verified: number of bytes that an earlier scan has checked, which stopped for more.
+    // in_payload: positions are offsets in a payload's stream.
     void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
-              bool checksum, bool may_lack_positions, size_t verified) {
+              bool checksum, bool may_lack_positions, size_t verified, bool in_payload) {
         data_ = data;
         size_ = size;
         limit_ = limit;
         packets_ = packets;
         may_lack_positions_ = may_lack_positions;
         trailer_ = checksum ? EVENT_CHECKSUM : 0;
+        in_payload_ = in_payload;
         verified_ = verified;
         at_ = 0;
         pos_ = pos;
@@ -258,12 +263,13 @@ private:
     static constexpr uint32_t FULL_PACKET = 0xFFFFFF;
 
     static Kind kind_of(uint8_t type) {
-        if (is_rows_event(type)) return Kind::Rows;
+        if (is_rows_event(type) || type == PARTIAL_UPDATE_ROWS_EVENT) return Kind::Rows;
         switch (type) {
             case TABLE_MAP_EVENT: return Kind::Map;
             case QUERY_EVENT: return Kind::Query;
             case XID_EVENT: return Kind::Xid;
             case GTID_LOG_EVENT:
+            case GTID_TAGGED_LOG_EVENT:
             case ANONYMOUS_GTID_LOG_EVENT: return Kind::Gtid;
             case MARIADB_GTID_EVENT: return Kind::MariadbGtid;
             case ROWS_QUERY_LOG_EVENT:
@@ -303,9 +309,10 @@ private:
         const EventHeader header = EventHeader::read(head);
         event.kind = kind_of(header.type);
         event.end = pos_ + static_cast<int64_t>(length);
-        const bool is_placed = header.log_pos == 0
-                                   ? may_lack_positions_
-                                   : static_cast<uint32_t>(event.end) == header.log_pos;
+        const bool is_placed = in_payload_ || (header.log_pos == 0
+                                                   ? may_lack_positions_
+                                                   : static_cast<uint32_t>(event.end) ==
+                                                         header.log_pos);
         if (event.kind == Kind::Odd || header.length != length || !is_placed ||
             event.end > limit_ || header.flags & ARTIFICIAL_FLAG ||
             length < EVENT_HEADER + trailer_) {
@@ -455,6 +462,7 @@ private:
     int64_t limit_ = 0;
     bool packets_ = false;
     bool may_lack_positions_ = false;
+    bool in_payload_ = false;
     ScanStop stop_ = ScanStop::More;
     uint64_t kept_ = 0;
     std::vector<Segment> segments_;

@@ -81,6 +81,7 @@ public:
                 state.end();
                 return true;
             case GTID_LOG_EVENT: return follow_gtid(event);
+            case GTID_TAGGED_LOG_EVENT: return follow_tagged_gtid(event);
             case ANONYMOUS_GTID_LOG_EVENT:
                 begin(event.start);
                 state.gtid();
@@ -133,15 +134,61 @@ private:
     bool follow_gtid(const EventView& event) {
         if (event.size < 25) return false;
         begin(event.start);
+        set_uuid(event.body + 1);
+        append_number(gtid.text, load64(event.body + 17));
+        return true;
+    }
+    // Gtid.parse_tagged: version, length, last required field, then fields 0 to 3.
+    bool follow_tagged_gtid(const EventView& event) {
+        constexpr uint64_t LAST_FIELD = 11;
+        Input in = event.input();
+        uint64_t number, size;
+        uint8_t uuid[16];
+        if (!read_varlen(in, number) || number != 1) return false;
+        if (!read_varlen(in, number) || number != event.size) return false;
+        if (!read_varlen(in, number) || number > LAST_FIELD) return false;
+        if (!read_varlen(in, number) || number != 0 || !read_varlen(in, number)) return false;
+        if (!read_varlen(in, number) || number != 1) return false;
+        for (uint8_t& byte : uuid) {
+            if (!read_varlen(in, number) || number > 0xFF) return false;
+            byte = static_cast<uint8_t>(number);
+        }
+        if (!read_varlen(in, number) || number != 2) return false;
+        uint64_t gno;
+        if (!read_varlen(in, gno) || (gno & 1) != 0) return false;
+        if (!read_varlen(in, number) || number != 3 || !read_varlen(in, size)) return false;
+        const uint8_t* tag;
+        if (size == 0 || !in.has(size) || !in.take(size, tag)) return false;
+        for (size_t at = 0; at < size; ++at)
+            if (tag[at] >= 0x80) return false;
+        begin(event.start);
+        set_uuid(uuid);
+        gtid.text.append(as_text(tag, size));
+        gtid.text += ':';
+        append_number(gtid.text, gno >> 1);
+        return true;
+    }
+    void set_uuid(const uint8_t* uuid) {
         state.gtid();
         gtid.is_set = true;
         gtid.text.clear();
         for (size_t i = 0; i < 16; ++i) {
             if (i == 4 || i == 6 || i == 8 || i == 10) gtid.text += '-';
-            append_hex(gtid.text, event.body[1 + i]);
+            append_hex(gtid.text, uuid[i]);
         }
         gtid.text += ':';
-        append_number(gtid.text, load64(event.body + 17));
+    }
+    // Reader.varlen
+    static bool read_varlen(Input& in, uint64_t& value) {
+        const uint8_t* at;
+        if (!in.take(1, at)) return false;
+        const uint8_t first = *at;
+        size_t more = 0;
+        while (more < 8 && (first >> more & 1) != 0) ++more;
+        if (!in.take(more, at)) return false;
+        value = 0;
+        for (size_t byte = more; byte-- > 0;) value = value << 8 | at[byte];
+        if (more < 7) value = (value << 8 | first) >> (more + 1);
         return true;
     }
     bool follow_mariadb_gtid(const EventView& event) {

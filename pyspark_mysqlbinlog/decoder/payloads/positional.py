@@ -50,6 +50,7 @@ _TYPES: dict[int, str] = {
     FieldType.BLOB: "longblob",
     FieldType.JSON: "json",
     FieldType.GEOMETRY: "geometry",
+    FieldType.VECTOR: "vector",
 }
 _FRACTIONAL = (FieldType.TIME2, FieldType.DATETIME2, FieldType.TIMESTAMP2)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.decoder.payloads.partial_updates import PARTIAL_UPDATE, skip_options
 from pyspark_mysqlbinlog.decoder.payloads.payload import skip_image
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
 from pyspark_mysqlbinlog.decoder.values.select_codec import skip_for
@@ -45,6 +46,8 @@ class RowCounter:
         while pos < len(data):
             start = pos
             for image in images:
+                if event.type == PARTIAL_UPDATE and image is not images[0]:
+                    pos = skip_options(table_map.types, data, pos)
                 pos = skip_image(image, data, pos)
             if pos == start:
                 raise MalformedEventError(f"{type_name(event.type)} has row images of no bytes")

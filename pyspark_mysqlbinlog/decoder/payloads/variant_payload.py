@@ -188,6 +188,8 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
         return variant.encode_float
     if kind == "double":
         return variant.encode_double
+    if kind == "vector":
+        return _floats
     if kind in _BINARIES:
         return variant.encode_binary
 
@@ -219,6 +221,10 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
 
 def _boolean(value: object) -> bytes:
     return variant.TRUE if value else variant.FALSE
+
+
+def _floats(values: list[float]) -> bytes:
+    return variant.encode_array([variant.encode_float(value) for value in values])
 
 
 def _nothing(_: object) -> bytes:

@@ -71,6 +71,7 @@ _COMES_AS: dict[str, frozenset[int]] = {
     "enum": frozenset({FieldType.LONGLONG}),
     "set": frozenset({FieldType.LONGLONG}),
     "json": frozenset({FieldType.JSON}),
+    "vector": frozenset({FieldType.VECTOR}),
     **dict.fromkeys(_TEXTS | _BLOBS, _BLOB_CODES),
     **dict.fromkeys(SPATIAL_TYPES, frozenset({FieldType.GEOMETRY})),
 }

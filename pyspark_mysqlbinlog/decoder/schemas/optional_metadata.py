@@ -45,7 +45,15 @@ _INTEGERS: dict[int, str] = {
     FieldType.LONGLONG: "bigint",
 }
 _NUMERIC = frozenset({*_INTEGERS, FieldType.FLOAT, FieldType.DOUBLE, FieldType.NEWDECIMAL})
-_CHARACTER = frozenset({FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING, FieldType.BLOB})
+_CHARACTER = frozenset(
+    {
+        FieldType.VARCHAR,
+        FieldType.VAR_STRING,
+        FieldType.STRING,
+        FieldType.BLOB,
+        FieldType.VECTOR,  # with the collation binary: measured on 9.7.4
+    }
+)
 _LABELLED = (FieldType.ENUM, FieldType.SET)
 _PLAIN: dict[int, str] = {
     FieldType.FLOAT: "float",
@@ -54,6 +62,7 @@ _PLAIN: dict[int, str] = {
     FieldType.DATE: "date",
     FieldType.NEWDATE: "date",
     FieldType.JSON: "json",
+    FieldType.VECTOR: "vector",
 }
 _TEMPORAL: dict[int, str] = {
     FieldType.TIME: "time",

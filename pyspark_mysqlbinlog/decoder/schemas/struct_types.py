@@ -9,6 +9,7 @@ these types, so that the data always has the declared types::
     BIT(1), BIT(n), BIT(64)   boolean, bigint, decimal(20,0)
     TIME                      string, interval or microseconds, depending on `timeType`
     JSON                      string or variant, depending on `jsonType`
+    VECTOR                    array of float: its values, as vector libraries expect them
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["GEOMETRY", "MOST_DIGITS", "VARIANT", "StructOptions", "arrow_type"]
+__all__ = ["GEOMETRY", "MOST_DIGITS", "VARIANT", "VECTOR", "StructOptions", "arrow_type"]
 
 # The type that pyspark's to_arrow_type makes.
 VARIANT = pa.struct(
@@ -29,6 +30,8 @@ VARIANT = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
+# As pyspark's to_arrow_type makes it.
+VECTOR: pa.DataType = pa.list_(pa.field("element", pa.float32()))
 GEOMETRY = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 
 MOST_DIGITS = 38
@@ -66,6 +69,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "blob": pa.binary(),
     "mediumblob": pa.binary(),
     "longblob": pa.binary(),
+    "vector": VECTOR,
 }
 _TIMES: dict[str, pa.DataType] = {
     "string": pa.string(),

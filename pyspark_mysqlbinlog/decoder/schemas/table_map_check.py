@@ -27,6 +27,7 @@ _PLAIN: dict[str, tuple[int, int]] = {
     "double": (FieldType.DOUBLE, 8),
     "year": (FieldType.YEAR, 0),
     "json": (FieldType.JSON, 4),
+    "vector": (FieldType.VECTOR, 4),
     "tinytext": (FieldType.BLOB, 1),
     "text": (FieldType.BLOB, 2),
     "mediumtext": (FieldType.BLOB, 3),

@@ -204,6 +204,9 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             return ParsedType(name)
         case "enum" | "set":
             return ParsedType(name, raw_labels=_labels(stream))
+        case "vector" if not context.mariadb:
+            _parenthesised(stream)
+            return ParsedType("vector")
         case "json":
             if context.mariadb:
                 return ParsedType("longtext", charset="utf8mb4")

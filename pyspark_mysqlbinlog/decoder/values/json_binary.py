@@ -8,7 +8,7 @@ container's `count`::
     object    count | size | key entry * count | value entry * count | keys | values
     array     count | size | value entry * count | values
     key entry    offset of the key | length of the key u16
-    value entry  type u8 | offset of the value, or the value itself where it fits (see `_INLINED`)
+    value entry  type u8 | offset of the value, or the value itself where it fits (see `INLINED`)
     string    length, 7 bits a byte, low bits first, 0x80 = more | UTF-8
     opaque    column type u8 | length as above | bytes
 
@@ -37,6 +37,8 @@ from pyspark_mysqlbinlog.decoder.values.strings import prefixed_skip
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
 __all__ = [
+    "INLINED",
+    "MAX_DEPTH",
     "JsonDate",
     "JsonDateTime",
     "JsonOpaque",
@@ -53,8 +55,8 @@ JsonTree: TypeAlias = (
     " | JsonDate | JsonTime | JsonDateTime | JsonOpaque | None"
 )
 
-# JSON_DOCUMENT_MAX_DEPTH: the server rejects deeper documents.
-_MAX_DEPTH = 100
+# JSON_DOCUMENTMAX_DEPTH: the server rejects deeper documents.
+MAX_DEPTH = 100
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = 0x00, 0x01, 0x02, 0x03
 _LITERAL, _INT16, _UINT16, _INT32, _UINT32 = 0x04, 0x05, 0x06, 0x07, 0x08
@@ -71,7 +73,7 @@ _NUMBERS = {
     _DOUBLE: struct.Struct("<d"),
 }
 # Types that are stored in the value entry instead of an offset, by the offset's size.
-_INLINED = {
+INLINED = {
     2: frozenset({_LITERAL, _INT16, _UINT16}),
     4: frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32}),
 }
@@ -261,9 +263,9 @@ class _Parser:
 
     def _container(self, pos: int, end: int, width: int, depth: int, entry: int) -> _Container:
         """Parse the head of the object or array at `pos`, with `entry` bytes per element."""
-        if depth > _MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise self._bad(
-                pos, f"more than {_MAX_DEPTH} levels", f"at most {_MAX_DEPTH}, the limit of servers"
+                pos, f"more than {MAX_DEPTH} levels", f"at most {MAX_DEPTH}, the limit of servers"
             )
         count = self._uint(pos, width, end)
         size = self._uint(pos + width, width, end)
@@ -311,7 +313,7 @@ class _Parser:
         """Return the value of the value entry at `pos`."""
         width, end = container.width, container.end
         code = self._uint(pos, 1, end)
-        if code in _INLINED[width]:
+        if code in INLINED[width]:
             if code == _LITERAL:
                 return self._literal(self._uint(pos + 1, width, end), pos + 1)
             number = _NUMBERS[code]

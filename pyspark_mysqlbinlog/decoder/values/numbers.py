@@ -10,9 +10,19 @@ import math
 import struct
 
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, cut_short, fixed_skip, make_codec
+from pyspark_mysqlbinlog.decoder.values.strings import prefixed_skip
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
-__all__ = ["bit", "double", "float32", "float32_text", "float64_text", "integer", "year"]
+__all__ = [
+    "bit",
+    "double",
+    "float32",
+    "float32_text",
+    "float64_text",
+    "integer",
+    "vector",
+    "year",
+]
 
 _FORMATS = {1: "<b", 2: "<h", 4: "<i", 8: "<q"}
 
@@ -99,6 +109,25 @@ def float32(what: str) -> Codec:
             raise cut_short(what, 4, data, pos) from None
 
     return make_codec(read, fixed_skip(what, 4), lambda value: float32_text(value, what))
+
+
+def vector(what: str, length_bytes: int) -> Codec:
+    """VECTOR (9.0 and later): a length, and float32 values. Value: the stored floats as a list."""
+    skip = prefixed_skip(what, length_bytes)
+
+    def read(data: bytes, pos: int) -> tuple[list[float], int]:
+        end = skip(data, pos)
+        count, rest = divmod(end - pos - length_bytes, 4)
+        if rest:
+            raise MalformedEventError(
+                f"{what} holds {end - pos - length_bytes} bytes, expected a multiple of 4"
+            )
+        return [*struct.unpack_from(f"<{count}f", data, pos + length_bytes)], end
+
+    def json(values: list[float]) -> str:
+        return f"[{','.join(float32_text(value, what) for value in values)}]"
+
+    return make_codec(read, skip, json)
 
 
 def double(what: str) -> Codec:

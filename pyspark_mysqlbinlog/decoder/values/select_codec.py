@@ -73,6 +73,8 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
             return json_document(what, metadata)
         case FieldType.GEOMETRY:
             return geometry(what, metadata)
+        case FieldType.VECTOR:
+            return numbers.vector(what, metadata)
         case FieldType.STRING:
             real, length = real_string(metadata)
             if real == FieldType.ENUM:

@@ -44,6 +44,7 @@ _BLOBS = frozenset(
         FieldType.LONG_BLOB,
         FieldType.JSON,
         FieldType.GEOMETRY,
+        FieldType.VECTOR,
     }
 )
 

@@ -1,0 +1,171 @@
+"""Compressed transactions: the rows of the plain ones, in any ranges, also inside a payload."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType
+
+from helpers.captured_logs import READABLE
+from helpers.damage import RawEvent
+from helpers.decoding import CAPTURED
+from helpers.events import LogBuilder, query_body, rows_body, table_map
+from helpers.payloads import inner, payload_body, repacked
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
+from pyspark_mysqlbinlog.connector.tail import transaction_scanner
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    MalformedEventError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+pytestmark = pytest.mark.usefixtures("twin")
+
+ALL = "insert,update,delete,truncate,ddl"
+CREATE = "CREATE TABLE t (a INT)"
+BEGIN = RawEvent(EventType.QUERY_EVENT, query_body("BEGIN"))
+MAP = RawEvent(EventType.TABLE_MAP_EVENT, table_map(1, "t"))
+OTHER_MAP = RawEvent(EventType.TABLE_MAP_EVENT, table_map(2, "other"))
+XID = RawEvent(EventType.XID_EVENT, bytes(8))
+
+
+def rows_event(*values: int, table_id: int = 1, last: bool = True) -> RawEvent:
+    return RawEvent(EventType.WRITE_ROWS_EVENT, rows_body(table_id, *values, last=last))
+
+
+def cut(path: Path | str, target: int | str, **options: str) -> tuple[list[RangePartition], Any]:
+    """The ranges, and their rows one after the other."""
+    given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
+    reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
+    ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
+    batches = [batch for part in ranges for batch in reader.read(part)]
+    return ranges, pa.Table.from_batches(batches).to_pylist() if batches else []
+
+
+def without_places(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what compression changes."""
+    places = {"pos": 0, "row": 0, "tx_pos": 0}
+    return [
+        {**row, "seq": row["seq"]["file"], "source": {**row["source"], **places}} for row in rows
+    ]
+
+
+def assert_ordered(rows: list[dict[str, Any]]) -> None:
+    order = [tuple(row["seq"].values()) for row in rows]
+    assert all(one < other for one, other in pairwise(order))
+    assert all(row["source"]["pos"] == row["seq"]["pos"] for row in rows)
+
+
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long transactions begin at 300 bytes."""
+    monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
+
+
+@pytest.mark.parametrize("scenario", [*READABLE, "ddl_history", "random_ddl_177"])
+def test_compressed_transactions_give_the_rows_of_plain_ones(
+    scenario: str, tmp_path: Path, short_pieces: None
+) -> None:
+    plain = CAPTURED / f"{scenario}.*.binlog"
+    for file in sorted(CAPTURED.glob(f"{scenario}.*.binlog")):
+        repacked(file, tmp_path)
+    _, expected = cut(plain, "4g", tables="*.*", operations=ALL)
+    assert expected
+    _, whole = cut(tmp_path, "4g", tables="*.*", operations=ALL)
+    assert without_places(whole) == without_places(expected)
+    assert_ordered(whole)
+    for target in (1, 700):
+        _, rows = cut(tmp_path, target, tables="*.*", operations=ALL)
+        assert rows == whole
+
+
+def write(folder: Path, *streams: bytes, after: bool = True) -> Path:
+    log = LogBuilder().format_description().query(CREATE)
+    for number, stream in enumerate(streams, 1):
+        log.add(EventType.GTID_LOG_EVENT, b"\x01" + bytes(16) + number.to_bytes(8, "little"))
+        log.add(EventType.TRANSACTION_PAYLOAD_EVENT, payload_body(stream))
+    if after:
+        log.begin(99).rows(1, "t", -1).xid()
+    return log.write(folder)
+
+
+def test_a_long_payload_is_cut_inside(tmp_path: Path, short_pieces: None) -> None:
+    """Its parts know the tables and the statement; each row comes once."""
+    events = [BEGIN, RawEvent(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT"), MAP]
+    for n in range(0, 300, 3):
+        events += [rows_event(n, n + 1, n + 2, last=n == 297)]
+    path = write(tmp_path, inner([*events, XID]))
+    whole, expected = cut(path, "1g", tables="d.t")
+    ranges, rows = cut(path, 1, tables="d.t")
+    assert len(whole) == 1
+    assert len(ranges) > 10
+    assert rows == expected
+    assert [row["after"] for row in rows] == [f'{{"a":{n}}}' for n in [*range(300), -1]]
+    assert {row["source"]["query"] for row in rows[:-1]} == {"INSERT"}
+    assert_ordered(rows)
+    inside = [part for part in ranges if part.offset]
+    assert len(inside) > 10
+    assert len({part.start for part in inside}) == 1
+    for one, other in pairwise(ranges):
+        assert (one.end, one.end_offset) == (other.start, other.offset)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_transactions_in_random_ranges(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = random.Random(seed)
+    monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", made.choice((60, 200, 1000)))
+    value, expected, streams = 0, [], []
+    for _ in range(made.randrange(1, 8)):
+        events = [BEGIN]
+        for _ in range(made.randrange(1, 20)):
+            maps = made.choice(((MAP,), (OTHER_MAP,), (MAP, OTHER_MAP)))
+            events += maps
+            for _ in range(made.randrange(1, 4)):
+                values = [value + n for n in range(made.randrange(1, 30))]
+                value += len(values)
+                wanted = made.choice(maps) is MAP
+                events.append(rows_event(*values, table_id=1 if wanted else 2))
+                expected += values if wanted else []
+        streams.append(inner([*events, XID]))
+    path = write(tmp_path, *streams)
+    for target in (1, made.randrange(2, 2000), "1g"):
+        _, rows = cut(path, target, tables="d.t")
+        assert [row["after"] for row in rows] == [f'{{"a":{n}}}' for n in [*expected, -1]]
+        assert_ordered(rows)
+
+
+ERRORS = (MalformedEventError, UnsupportedEventError, InvalidPositionError)
+DDL = RawEvent(EventType.QUERY_EVENT, query_body("CREATE TABLE u (a INT)"))
+# (what is wrong, events, what the error says)
+WRONG: list[tuple[str, list[RawEvent], str]] = [
+    ("no end", [BEGIN, MAP, rows_event(1)], "follows a TRANSACTION_PAYLOAD, expected the end"),
+    ("more after the end", [BEGIN, XID, BEGIN, XID], "ends a transaction inside"),
+    ("no begin", [MAP, rows_event(1), XID], "outside of any transaction"),
+    ("DDL", [DDL], "a statement that changes tables"),
+    ("rows without a map", [BEGIN, rows_event(1), XID], "expected one of a table map"),
+    ("half a row", [BEGIN, MAP, RawEvent(30, rows_body(1, 5)[:-2]), XID], "cut short"),
+]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG]
+)
+def test_events_that_are_no_transaction_are_an_error(
+    events: list[RawEvent], message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, inner(events))
+    with pytest.raises(ERRORS, match=message) as caught:
+        cut(path, "1g", tables="d.t")
+    assert caught.value.file == "mysql-bin.000001"
+    assert caught.value.position
