@@ -153,7 +153,8 @@ def _labels(random: Random) -> tuple[str, Value]:
 
 def _point(random: Random) -> tuple[str, Value]:
     def value(random: Random) -> str:
-        x, y = random.uniform(-180, 180), random.uniform(-90, 90)
+        # From MySQL 8.0 on, x is the latitude in SRID 4326.
+        x, y = random.uniform(-90, 90), random.uniform(-90, 90)
         return f"ST_GeomFromText('POINT({x} {y})', {random.choice((0, 4326))})"
 
     return random.choice(("GEOMETRY", "POINT")), value

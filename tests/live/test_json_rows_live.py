@@ -14,10 +14,10 @@ import pytest
 from helpers.decode_twins import PAYLOADS
 from helpers.live_log import new_database
 from helpers.loaded_rows import (
+    assert_same_images,
     assert_same_rows,
     copied,
     events_of,
-    logged_images,
     raw_client,
     select_images,
 )
@@ -171,7 +171,7 @@ def test_sizes_at_which_the_layout_changes(server: Server, scratch: str) -> None
             cursor.execute(f"INSERT INTO t (j) VALUES ({document})")
     (schema,), events = copied(server, scratch, ["t"])
     own = events_of(schema, events)
-    assert b"".join(select_images(server, schema)) == logged_images(own)
+    assert_same_images(schema, select_images(server, schema), own)
 
 
 def test_documents_with_more_numbers_than_are_asked_for(server: Server, scratch: str) -> None:

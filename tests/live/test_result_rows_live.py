@@ -15,10 +15,10 @@ import pytest
 from helpers.decode_twins import PAYLOADS
 from helpers.live_log import client_of, log_events, new_database, schemas_of, selected
 from helpers.loaded_rows import (
+    assert_same_images,
     assert_same_rows,
     copied,
     events_of,
-    logged_images,
     raw_client,
     select_images,
 )
@@ -57,7 +57,7 @@ def assert_loaded_as_streamed(server: Server, database: str, *names: str) -> lis
         own = events_of(schema, events)
         if not any(column.type == "json" for column in schema.columns):
             images = select_images(server, schema)
-            assert b"".join(images) == logged_images(own), schema.full_name
+            assert_same_images(schema, images, own)
         for kind in ("json", "struct", "variant", "struct-micros"):
             images = select_images(server, schema, PAYLOADS[kind])
             assert_same_rows(schema, own, images, PAYLOADS[kind])
@@ -77,13 +77,15 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, *names)
 
 
-# What MySQL 5.6 and MariaDB can't have, or have otherwise: JSON, gb18030, generated columns.
+# What MySQL 5.6, 9 and MariaDB can't have, or have otherwise: JSON, gb18030, generated columns,
+# labels that are too long.
 MISSING_ELSEWHERE = {
     "charsets.t_gb18030",
     "conversions.t6",
     "ddl_history.gen",
     "ddl_history.swap_old",
     "json_docs.t",
+    "strings.many_labels",
     "virtual_columns.plain",
     "virtual_columns.stamped",
     "virtual_columns.triggered",
@@ -110,8 +112,15 @@ def test_captured_tables(server: Server, scenario: str) -> None:
                     assert select_tokens(there[name], found) == expected, name
         else:
             assert missing <= MISSING_ELSEWHERE
-        if missing != {f"{scenario}.{name}" for name in with_rows}:
-            assert_loaded_as_streamed(server, database, *sorted(with_rows & set(there)))
+        restored = [
+            name
+            for name in sorted(with_rows & set(there))
+            if server.execute(f"SELECT COUNT(*) FROM `{name}`", database=database) != [(0,)]
+        ]
+        # Empty where this server refuses the statements of 5.7 that fill it.
+        assert refused or len(restored) == len(with_rows) - len(missing)
+        if restored:
+            assert_loaded_as_streamed(server, database, *restored)
     finally:
         server.execute(f"DROP DATABASE {database}")
 
@@ -238,10 +247,9 @@ def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
             cursor.execute(f"INSERT INTO t VALUES ({2 * at}, REPEAT('{at % 10}', {size}))")
             cursor.execute(f"INSERT INTO t VALUES ({2 * at + 1}, '')")
     (schema,) = schemas_of(server, scratch)
-    logged = logged_images(log_events(server, start, scratch))
-    assert len(logged) > 120_000_000
-    # Not shown in an error: it would take minutes.
-    assert (b"".join(select_images(server, schema)) == logged) is True
+    images = select_images(server, schema)
+    assert sum(map(len, images)) > 120_000_000
+    assert_same_images(schema, images, log_events(server, start, scratch))
 
 
 def test_generated_columns(server: Server, scratch: str) -> None:
@@ -303,7 +311,7 @@ def test_global_settings_change_nothing(server: Server, scratch: str) -> None:
         for name, value in zip(hostile, before, strict=True):
             shown = repr(value) if isinstance(value, str) else value
             server.execute(f"SET GLOBAL {name} = {shown}")
-    assert b"".join(images) == logged_images(events_of(schema, events))
+    assert_same_images(schema, images, events_of(schema, events))
 
 
 def test_texts_that_the_server_converts_are_refused(server: Server, scratch: str) -> None:

@@ -24,7 +24,7 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
         cursor.execute("SET sql_mode = ''")
         made = 0
         for index, (definition, _) in enumerate(TYPES):
-            with suppress(pymysql.MySQLError):  # types that are newer than the server
+            with suppress(pymysql.MySQLError):  # types that the server does not have
                 other = ", b INT" if "b +" in definition else ""
                 cursor.execute(f"CREATE TABLE t{index} ({definition}{other}) ENGINE=MyISAM")
                 cursor.execute(f"INSERT INTO t{index} () VALUES ()")

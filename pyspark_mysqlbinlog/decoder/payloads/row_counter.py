@@ -5,6 +5,8 @@ It needs no schema: a table map determines the length of every value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.decoder.payloads.partial_updates import PARTIAL_UPDATE, skip_options
@@ -28,31 +30,34 @@ class RowCounter:
 
     def rows(self, event: Event) -> int:
         """Return the number of rows in this event; 0 if it is not a rows event."""
+        return sum(1 for _ in self.starts(event))
+
+    def starts(self, event: Event) -> Iterator[int]:
+        """Yield the offset of each row in the event's body."""
         if event.type == _TABLE_MAP:
             self._table_maps.add(event.file, event.body)
         if event.type not in OPERATIONS:
-            return 0
+            return
         head = RowsHead.parse(event.type, event.body)
         table_map = self._table_maps.get(event.file, head.table_id)
         if table_map is None:
             if head.table_id in DUMMY_TABLE_IDS:
-                return 0
+                return
             raise MalformedEventError(
                 f"{type_name(event.type)} has table id {head.table_id}, expected one of a table map"
                 " before it"
             )
         images = [self._image(table_map, bits) for bits in (head.before, head.after) if bits]
-        data, pos, count = event.body, head.rows_start, 0
+        data, pos = event.body, head.rows_start
         while pos < len(data):
             start = pos
+            yield start
             for image in images:
                 if event.type == PARTIAL_UPDATE and image is not images[0]:
                     pos = skip_options(table_map.types, data, pos)
                 pos = skip_image(image, data, pos)
             if pos == start:
                 raise MalformedEventError(f"{type_name(event.type)} has row images of no bytes")
-            count += 1
-        return count
 
     def _image(self, table_map: TableMap, present: bytes) -> ImagePlan:
         known = self._columns.get(table_map.table_id)

@@ -199,6 +199,9 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             length = _parenthesised(stream)
             if name == "blob" and length is None and context.oracle:
                 name = "longblob"
+            if length == 0 and not context.mariadb and context.server_version >= 90700:
+                # Measured on 9.7.4; 5.6, 5.7 and MariaDB ignore the number.
+                return ParsedType(f"tiny{name}")
             return ParsedType(name, length)
         case "tinytext" | "mediumtext" | "longtext" | "tinyblob" | "mediumblob" | "longblob":
             return ParsedType(name)
