@@ -129,6 +129,7 @@ def test_reload_of_another_table_keeps_what_was_loaded(
     _assert_equal(mirrored, "t", "a", "quiet")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
 @pytest.mark.parametrize("begin", BEGINS)
 def test_table_that_is_replaced_during_its_load_is_stopped(
@@ -287,13 +288,8 @@ def test_change_log_that_is_replaced_is_stopped(
         assert_replay(mirrored, table, "id")
 
 
-_SEEDS = [
-    *range(6),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 106)),
-]
-
-
-@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(106))
 def test_interrupted_load_is_equal_or_stopped(
     mirrored: MirroredDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

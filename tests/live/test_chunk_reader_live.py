@@ -41,6 +41,8 @@ from pyspark_mysqlbinlog.errors import (
     ServerError,
 )
 
+pytestmark = pytest.mark.one_server
+
 Row = dict[str, Any]
 DATABASE = "chunks"
 T = (DATABASE, "t")

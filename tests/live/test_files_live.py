@@ -17,6 +17,8 @@ from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import BinlogGapError
 
+pytestmark = pytest.mark.one_server
+
 ROTATES = 4
 
 

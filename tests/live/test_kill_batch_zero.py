@@ -170,7 +170,8 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
     wait_for_dumps_to_end(server, dumps)
 
 
-@pytest.mark.parametrize("moment", [START_FOUND, OFFSET_WRITTEN, AFTER_SINK])
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("moment", DURABLE)
 def test_nothing_is_lost_when_the_driver_dies(
     live_server: Server, database: str, tmp_path: Path, moment: str
 ) -> None:

@@ -14,6 +14,8 @@ from helpers.servers.available import every_server
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 
+pytestmark = pytest.mark.one_server
+
 Prove = Callable[..., None]
 DATABASE = "load_planner"
 T = (DATABASE, "t")

@@ -13,6 +13,8 @@ from helpers.replay import Replay
 from helpers.servers import Server
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 
+pytestmark = pytest.mark.one_server
+
 CHANGES = (
     "SET SESSION sql_mode = '', time_zone = '+00:00'",
     "SET SESSION binlog_row_image = 'MINIMAL'",

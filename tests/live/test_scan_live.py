@@ -26,6 +26,8 @@ from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 
+pytestmark = pytest.mark.one_server
+
 TRUNCATE = frozenset({"truncate"})
 Captures = Callable[[str, str], bool]
 

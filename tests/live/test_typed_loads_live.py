@@ -27,6 +27,8 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.tables import TableSchema
 
+pytestmark = pytest.mark.one_server
+
 # Of a table: as many as a row may be long.
 COLUMNS = 6
 # Captured logs that each run takes; to restore the others takes a minute.

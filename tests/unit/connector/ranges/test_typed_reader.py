@@ -150,6 +150,7 @@ def assert_same(options: Options, partition: RangePartition) -> int:
 REFUSED = {"transactions", "statements"}
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
 def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typed_reader, "_MOST_COLUMNS", 10_000)

@@ -41,6 +41,7 @@ TESTS = Path(__file__).parents[3]
 # --- logs that a server wrote
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("batch_rows", [16_384, 3])
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -116,6 +117,7 @@ def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> N
     assert len(by_hand) == 1
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
@@ -139,6 +141,7 @@ def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
         Twins(schemas, Payloads("struct", unplaced=unplaced, promised=promised)).assert_same(events)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_damaged_logs(scenario: str, kind: str) -> None:
@@ -180,12 +183,14 @@ def events_of(made: list[RawEvent]) -> list[Event]:
     return log.events
 
 
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_random_tables(payload: str) -> None:
+def test_random_tables(payload: str, part: int) -> None:
     """The same logs every time; tests/fuzz makes others."""
 
-    @seed(payload)
-    @settings(max_examples=120, database=None, suppress_health_check=list(HealthCheck))
+    @seed(f"{payload} {part}")
+    @settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
     @given(
         st.data(),
         tables(),

@@ -85,14 +85,16 @@ def by_server_order(tree: Any) -> Any:
 
 
 @given(ALL_TREES, st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=500)
+@settings(max_examples=100)
+@pytest.mark.sample(1, of=5)
 def test_every_document_is_the_twins(tree: Any, as_server: bool, random: Any) -> None:
     tree = by_server_order(tree) if as_server else tree
     assert check(encode_document(tree, lambda: random.random() < 0.3))
 
 
 @given(st.data(), ALL_TREES, st.booleans())
-@settings(max_examples=1000)
+@settings(max_examples=100)
+@pytest.mark.sample(1, of=10)
 def test_broken_documents_are_refused_where_the_twin_refuses_them(
     data: st.DataObject, tree: Any, large: bool
 ) -> None:
@@ -340,7 +342,8 @@ def tables(draw: st.DrawFn) -> tuple[Table, list[st.SearchStrategy[bytes]]]:
 
 
 @given(tables(), st.data())
-@settings(max_examples=500)
+@settings(max_examples=50)
+@pytest.mark.sample(1, of=10)
 def test_row_images(
     made: tuple[Table, list[st.SearchStrategy[bytes]]], data: st.DataObject
 ) -> None:

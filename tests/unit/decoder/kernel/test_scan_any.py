@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,7 +120,8 @@ def add(log: LogBuilder, what: str, value: Any) -> None:
     st.lists(st.integers(1, 400), min_size=1, max_size=5),
     st.sampled_from([64, 300, 1000, 1 << 16]),
 )
-@settings(max_examples=600)
+@settings(max_examples=100)
+@pytest.mark.sample(2, of=6)
 def test_any_log(
     events: list[tuple[str, Any]],
     choices: tuple[bool, bool, bool],
