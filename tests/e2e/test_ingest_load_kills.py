@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -16,6 +16,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.ingest_process import Ingest
 from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.servers import Server
+from helpers.waiting import wait_until
 
 # Of a step, some thousand rows.
 _STEP = "96k"
@@ -42,6 +43,15 @@ def _again_and_again(work: Callable[[], None]) -> Iterator[None]:
         thread.join()
     if errors:
         raise errors[0]
+
+
+def _commits(folder: Path) -> int:
+    """Of all Delta tables."""
+    return sum(1 for _ in folder.glob("lake/*/*/_delta_log/*.json"))
+
+
+def _has_commits(folder: Path, count: int) -> bool:
+    return _commits(folder) >= count
 
 
 @pytest.mark.parametrize(
@@ -75,7 +85,8 @@ def test_a_load_that_is_killed(  # noqa: PLR0917 (fixtures)
         with _again_and_again(change):
             for _ in range(kills):
                 ingest.wait_for_batch()
-                time.sleep(chance.uniform(0, 2))
+                more = _commits(tmp_path) + chance.randrange(8)
+                wait_until(partial(_has_commits, tmp_path, more), "Delta has more commits")
                 ingest.kill()
                 found = mirrored.delta("t").metadata().configuration
                 loading += bool(found.get("mysqlbinlog.snapshotInProgress"))

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from random import Random
 
 import pymysql
+import pytest
 
 from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
 from helpers.followed import Follower, with_all_keys
@@ -131,6 +132,7 @@ def test_character_sets_of_table_and_column(follower: Follower) -> None:
     assert_rejected(follower, run_cases(follower, CHARACTER_SETS), at_most=60)
 
 
+@pytest.mark.slow
 def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None:
     cases = SINGLE + OTHERS + CHARACTER_SETS
     with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
@@ -138,6 +140,7 @@ def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None
         assert attempt(mariadb, other, refused) == {}
 
 
+@pytest.mark.one_server
 def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
     """The tables are what information_schema shows after every statement."""
     ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])

@@ -84,6 +84,7 @@ def test_every_form(follower: Follower) -> None:
     assert wrong == []
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.slow)]
 )

@@ -34,6 +34,7 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
     assert made > len(TYPES) * 0.7
 
 
+@pytest.mark.one_server
 def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
     """Random types, in every character set, under odd names."""
     random = Random(ddl_seed)

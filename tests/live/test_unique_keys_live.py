@@ -9,6 +9,7 @@ from contextlib import suppress
 from random import Random
 
 import pymysql
+import pytest
 
 from helpers.followed import Follower
 from live.conftest import DATABASE
@@ -73,6 +74,7 @@ def test_what_statements_make_of_keys(follower: Follower) -> None:
     assert len(theirs) == len(KNOWN) + 1
 
 
+@pytest.mark.one_server
 def test_random_keys(follower: Follower, ddl_seed: int) -> None:
     """Every key that is known is there, of a name that its index may have, after each statement."""
     random = Random(ddl_seed)

@@ -20,7 +20,7 @@ from helpers.held_commits import Held, HeldBySemiSync, HeldBySync, SlowSyncServe
 from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker, Wanted
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
@@ -70,7 +70,7 @@ class Proving:
             self.result = error
 
     def ends(self) -> Watermark:
-        self._thread.join(60)
+        self._thread.join(patience(60))
         assert isinstance(self.result, Watermark), self.result
         return self.result
 
@@ -136,6 +136,7 @@ def test_a_place_in_the_log_proves_nothing(held: Held) -> None:
     assert log_rows(held.server, start, DATABASE, schemas_of(held.server, DATABASE)) == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
 def test_each_proof_waits_for_what_the_log_has(held: Held, wanted: Wanted, statement: str) -> None:
@@ -170,9 +171,10 @@ def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: Wanted
         assert (found.position.file, found.position.pos) == position
         assert abs(found.time - server.execute("SELECT UNIX_TIMESTAMP()")[0][0]) <= 2
         assert found.server_id == server.execute("SELECT @@server_id")[0][0]
-        assert monotonic() - began < 5
+        assert monotonic() - began < patience(5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("wanted", PROOFS)
 def test_writers_whose_commits_take_a_moment(server: Server, wanted: Wanted) -> None:
     """What a SELECT behind a watermark shows, beside what the log has in front of it."""
@@ -228,7 +230,7 @@ class writers:  # noqa: N801 (a context manager)
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(patience(30))
 
     def _write(self, server: Server) -> None:
         with server.connect() as connection, connection.cursor() as cursor:
@@ -247,7 +249,7 @@ def test_a_session_that_forgot_its_transaction(server: Server) -> None:
             assert client.query("SELECT trx_id FROM information_schema.INNODB_TRX")
         began = monotonic()
         watermark = prove(local(server), "innodb_trx")
-        assert monotonic() - began < 5
+        assert monotonic() - began < patience(5)
         connection.commit()
     assert (watermark.position.file, watermark.position.pos) < server.position()
 
@@ -281,7 +283,7 @@ def test_a_statement_that_takes_long(server: Server) -> None:
         wait_until(lambda: bool(server.execute(modified)), "a row is changed", 30, every=0.15)
         with pytest.raises(SnapshotVisibilityTimeoutError, match=f"threads {thread}"):
             prove(local(server), "innodb_trx", patience=0.5)
-        running.join(30)
+        running.join(patience(30))
     prove(local(server), "innodb_trx", patience=5)
 
 
@@ -333,7 +335,7 @@ def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
         yield lambda: max(end - begin for (begin, _), (_, end) in pairwise(readings))
     finally:
         stop.set()
-        reader.join(10)
+        reader.join(patience(10))
 
 
 def test_a_table_of_another_engine(server: Server) -> None:

@@ -23,6 +23,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
 __all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until_ready"]
@@ -132,7 +133,7 @@ class Server:
 
 def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = None) -> None:
     """Return when the server answers a query; ServerStartError when it never will."""
-    deadline = time.monotonic() + START_TIMEOUT
+    began = time.monotonic()
     while True:
         if process is not None and process.poll() is not None:
             raise ServerStartError(f"{server.name} ended at once with {process.returncode}")
@@ -140,10 +141,11 @@ def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = N
             server.execute("SELECT 1")
             return
         except pymysql.err.MySQLError as error:
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > patience(START_TIMEOUT):
                 raise ServerStartError(
                     f"{server.name} did not answer on {server.host}:{server.port} within"
-                    f" {START_TIMEOUT:.0f} s: {error}"
+                    f" {waited:.0f} s: {error}"
                 ) from None
         time.sleep(0.05)
 
@@ -256,7 +258,7 @@ class LocalServer(Server, ABC):
             return
         self.process.terminate()
         try:
-            self.process.wait(STOP_TIMEOUT)
+            self.process.wait(patience(STOP_TIMEOUT))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

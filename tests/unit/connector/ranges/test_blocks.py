@@ -14,7 +14,7 @@ import pytest
 import helpers.compiled  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
@@ -215,14 +215,14 @@ def test_closing_ends_the_thread(late: bool) -> None:
                 wait_until(lambda: interrupt.stopped, "somebody stops it")
             interrupt.watch(line)
             taken.set()
-            assert line.broken.wait(10)
+            assert line.broken.wait(patience(10))
         finally:
             closed.set()
 
     items = prefetched(make, lambda _: 1, 10)
     assert next(items) == 1
     if not late:
-        assert taken.wait(5)
+        assert taken.wait(patience(5))
     items.close()
     assert closed.is_set()
     assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
