@@ -1,5 +1,6 @@
-"""Servers and twins as fixtures: a missing one is a skip with its reason, and a failure where
-CI=true.
+"""Servers and implementations as fixtures, and samples of cases.
+
+A missing server or implementation is a skip with its reason, and a failure where CI=true.
 """
 
 from __future__ import annotations
@@ -214,11 +215,11 @@ def serve_captured() -> Iterator[Callable[[str], Server]]:
             server.stop()
 
 
-@pytest.fixture(scope="module", params=["c", "python"])
-def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
+@pytest.fixture(name="implementation", scope="module", params=["c", "python"])
+def _implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     """Both implementations, one after the other; whoever asks `implementation` gets this one.
 
-    For a whole module: `pytestmark = pytest.mark.usefixtures("twin")`.
+    For a whole module: `pytestmark = pytest.mark.usefixtures("implementation")`.
     """
     chosen: Implementation = request.param
     try:

@@ -19,8 +19,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from helpers.before_commits import before_commit
-from helpers.captured_logs import describe
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import DELTA_JARS, with_delta

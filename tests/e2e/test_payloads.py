@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, VariantType
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
 from helpers.payload_faces import as_json_rows
+from helpers.recorded_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import Reads

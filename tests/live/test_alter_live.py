@@ -11,10 +11,10 @@ import pymysql
 import pytest
 
 from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
-from helpers.followed import Follower, with_all_keys
 from helpers.live_log import new_database
 from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.servers import LocalServer, Server
+from helpers.tracker_harness import Follower, with_all_keys
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 

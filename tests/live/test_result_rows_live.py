@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.decode_twins import PAYLOADS
+from helpers.decode_parity import PAYLOADS
 from helpers.live_log import client_of, log_events, new_database, schemas_of, selected
 from helpers.loaded_rows import (
     assert_same_rows,
@@ -24,7 +24,7 @@ from helpers.loaded_rows import (
 )
 from helpers.random_tables import RandomTable
 from helpers.replay import select_tokens
-from helpers.restored import ALL_SCENARIOS, restore
+from helpers.restored_tables import ALL_SCENARIOS, restore
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES

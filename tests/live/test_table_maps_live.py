@@ -9,10 +9,10 @@ import pymysql
 import pytest
 
 from helpers.ddl_cases import TYPES
-from helpers.followed import Follower
 from helpers.live_log import new_database
 from helpers.random_tables import RandomTable
 from helpers.servers import Server
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE, NewStream
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 

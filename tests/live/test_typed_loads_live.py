@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType
 
 from helpers.live_log import new_database, schemas_of
 from helpers.random_tables import RandomTable
-from helpers.restored import ALL_SCENARIOS, restore
+from helpers.restored_tables import ALL_SCENARIOS, restore
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES

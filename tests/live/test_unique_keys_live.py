@@ -11,7 +11,7 @@ from random import Random
 import pymysql
 import pytest
 
-from helpers.followed import Follower
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.decoder.sql.unique_keys import may_be_called
 from pyspark_mysqlbinlog.tables import TableSchema

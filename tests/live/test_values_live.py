@@ -249,7 +249,7 @@ def test_timestamp_is_utc_whatever_the_session_says(server: Server, scratch: str
     ) == ["2026-11-20T00:00:00.500Z"]
 
 
-# MariaDB's twins of the layouts from before 5.6, and its optional table-map metadata.
+# MariaDB's versions of the layouts from before 5.6, and its optional table-map metadata.
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from time import monotonic, sleep
 import pymysql
 import pytest
 
+from helpers.delayed_commits import Held, HeldBySemiSync, HeldBySync, SlowSyncServer
 from helpers.gtid_modes import switch, switchable_mode
-from helpers.held_commits import Held, HeldBySemiSync, HeldBySync, SlowSyncServer
 from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import Server
 from helpers.servers.available import every_server

@@ -1,4 +1,4 @@
-"""A pulled range by the compiled scan: the events, and the errors, that its Python twin gives."""
+"""A pulled range by the compiled scan: the events and errors of the Python implementation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
 from helpers.waiting import patience, wait_until
@@ -99,7 +99,7 @@ def test_any_part_of_a_log(name: str) -> None:
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
 @pytest.mark.parametrize("size", [1, 300, 1_000])
 def test_steps_end_where_transactions_do(name: str, size: int) -> None:
-    """As the twin tells them event by event, with the event in front of each."""
+    """As the Python implementation tells them event by event, with the event in front of each."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
     # Where each transaction ends -> what is wanted up to there.

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED, simple_schema
 from helpers.events import LogBuilder
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
-from helpers.restored import ALL_SCENARIOS
+from helpers.restored_tables import ALL_SCENARIOS
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, collected
@@ -43,7 +43,7 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 CONTENT = arrow_schema(envelope(StringType()))
 # Logs whose statements make their tables.

@@ -1,4 +1,4 @@
-"""Which twin is loaded: asked for, missing, misspelt; in processes of their own."""
+"""Which implementation is loaded: asked for, missing, misspelt; in processes of their own."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
+from helpers.recorded_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import LocalServer, Server, captured_files
-from helpers.servers.captured import original_name
+from helpers.servers.recorded import original_name
 from helpers.spark_session import Reads
 from helpers.stream_query import Query
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.events import (
     LogBuilder,
     dummy_rows_body,
@@ -20,7 +20,7 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.scan_twins import FILE, compare, framed, in_format
+from helpers.scan_parity import FILE, compare, framed, in_format
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
 
 T = EventType
