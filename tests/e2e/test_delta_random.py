@@ -86,7 +86,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures)
+def test_killed_ingest_is_equal_to_select(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     own_server: Server,
     tmp_path: Path,

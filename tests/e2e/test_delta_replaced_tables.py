@@ -229,7 +229,7 @@ def test_newer_lake_under_an_older_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_table_that_was_stopped_stays_so_in_a_copy_from_before(
+def test_stopped_table_stays_stopped_in_an_older_copy(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     """It has all that was ever brought in, and not the reason why no more was."""

@@ -83,7 +83,9 @@ def stream(
         query.stop()
 
 
-def test_empty_batches_are_seldom(live_server: Server, stream: Starts, tmp_path: Path) -> None:
+def test_empty_batches_keep_the_idle_interval(
+    live_server: Server, stream: Starts, tmp_path: Path
+) -> None:
     query, batches = stream(f"{INTERVAL:g}s")
     wait_until(lambda: len(batches) >= 2, "there is a batch 1", timeout=60)
     before, files_before = len(batches), len(live_server.binlog_files())
@@ -102,7 +104,9 @@ def test_empty_batches_are_seldom(live_server: Server, stream: Starts, tmp_path:
     check_reported_offset(query.recentProgress)
 
 
-def test_wanted_rows_do_not_wait(live_server: Server, busy: str, stream: Starts) -> None:
+def test_wanted_rows_on_a_busy_server_arrive_at_once(
+    live_server: Server, busy: str, stream: Starts
+) -> None:
     # So long that no row would be there in time if it waited for the next idle move.
     query, batches = stream("10m")
     for number in range(5):

@@ -43,7 +43,7 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v VARCHAR(40)) CHARSET utf8mb4",
         "INSERT INTO orders VALUES (1, 'ñ漢'), (2, NULL)",
@@ -156,9 +156,7 @@ class Shown:
         )
 
 
-def test_what_is_wrong_is_said_in_a_line(
-    live_server: Server, database: str, tmp_path: Path
-) -> None:
+def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
     command = arguments(live_server, database, tmp_path)
     for more, words in (
         (["--option", "colour=red"], "colour"),

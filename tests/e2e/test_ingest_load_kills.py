@@ -61,7 +61,7 @@ def _has_commits(folder: Path, count: int) -> bool:
         pytest.param(20, 400_000, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_a_load_that_is_killed(  # noqa: PLR0917 (fixtures)
+def test_killed_ingest_in_a_snapshot_is_equal_to_select(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     live_server: Server,
     database: str,

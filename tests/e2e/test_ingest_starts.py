@@ -155,7 +155,9 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
     "starts",
     [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
-def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts: int) -> None:
+def test_restarted_ingest_has_each_change_once(
+    live_server: Server, shop: str, tmp_path: Path, starts: int
+) -> None:
     command = Command(live_server, shop, tmp_path)
     # When, by which signal, to whom. The first two are all that the short test has.
     ways = [

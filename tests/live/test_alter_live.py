@@ -133,7 +133,7 @@ def test_character_sets_of_table_and_column(follower: Follower) -> None:
 
 
 @pytest.mark.slow
-def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None:
+def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> None:
     cases = SINGLE + OTHERS + CHARACTER_SETS
     with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
         refused = [cases[index] for index in attempt(mysql56, one, cases)]
