@@ -82,7 +82,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(SHORT, id="short", marks=pytest.mark.timeout(600)),
+        pytest.param(SHORT, id="short"),
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )

@@ -57,7 +57,7 @@ def _has_commits(folder: Path, count: int) -> bool:
 @pytest.mark.parametrize(
     ("kills", "rows"),
     [
-        pytest.param(2, 30_000, id="short", marks=pytest.mark.timeout(600)),
+        pytest.param(2, 30_000, id="short"),
         pytest.param(20, 400_000, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )

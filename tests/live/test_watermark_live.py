@@ -333,7 +333,7 @@ def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        sleep(0.3)
+        wait_until(lambda: len(readings) > 2, "the list is read again and again")
         yield lambda: max(end - begin for (begin, _), (_, end) in pairwise(readings))
     finally:
         stop.set()
