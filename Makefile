@@ -73,7 +73,7 @@ test-min-versions: $(MIN_VERSIONS_VENV)/dependencies $(VENV)/installed java serv
 	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
 		$(MIN_VERSIONS_VENV)/bin/python tests/smoke_spark.py
 
-test-slow: $(VENV)/installed java servers newer-servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
+test-slow: $(VENV)/installed java servers newer-servers classes ## Run all cases of sampled tests, and the long ones: 100,000 changes, kills, memory
 	$(VENV)/bin/pytest -m slow --log-cli-level=INFO $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style, types and who imports whom

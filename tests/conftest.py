@@ -1,5 +1,6 @@
-"""Servers and twins as fixtures: a missing one is a skip with its reason, and a failure where
-CI=true.
+"""Servers and implementations as fixtures, and samples of cases.
+
+A missing server or implementation is a skip with its reason, and a failure where CI=true.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from secrets import randbits
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,6 +22,7 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
+from helpers.samples import take_samples
 from helpers.servers import (
     MariaDB11Server,
     MySQL9Server,
@@ -55,6 +58,9 @@ settings.load_profile("untimed")
 # Others every time; whoever wants to see a run again gives its seeds.
 FUZZ_SEED = os.environ.setdefault("MYSQLBINLOG_FUZZ_SEED", str(randbits(32)))
 DDL_SEED = os.environ.setdefault("DDL_SEED", str(randbits(32)))
+SAMPLE_SEED = os.environ.setdefault("MYSQLBINLOG_SAMPLE_SEED", str(randbits(32)))
+# How many cases run, and how many there are, of each test that has a sample of them.
+SAMPLES: dict[str, tuple[int, int]] = {}
 
 # Spark's Python workers take `python3` from the PATH unless they are told which; and they would
 # import the package from the folder that they are started in, which is the checkout, instead of the
@@ -75,8 +81,41 @@ def pytest_report_header() -> list[str]:
         f"with Spark {version('pyspark')}, deltalake {version('deltalake')}{jars}",
         *(f"  {warning.message}" for warning in FALLBACK),
         f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}, random DDL with DDL_SEED={DDL_SEED}",
+        f"samples of cases with MYSQLBINLOG_SAMPLE_SEED={SAMPLE_SEED}; `make test-slow` runs all",
         f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
     ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("sample")
+    if marker is not None and "of" in marker.kwargs:
+        metafunc.fixturenames.append("_part")
+        metafunc.parametrize("_part", range(marker.kwargs["of"]), ids="part {}".format)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    is_whole = config.getoption("markexpr") == "slow"
+    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    # Processes of pytest-xdist have the cases, and the one that reports has none.
+    SAMPLES.update(getattr(node, "workeroutput", {}).get("samples", {}))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["samples"] = SAMPLES
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if SAMPLES:
+        title = f"samples of cases with MYSQLBINLOG_SAMPLE_SEED={SAMPLE_SEED}"
+        terminalreporter.section(title)
+        for test, (count, of) in sorted(SAMPLES.items()):
+            terminalreporter.line(f"{count} of {of}: {test}")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -197,11 +236,11 @@ def serve_captured() -> Iterator[Callable[[str], Server]]:
             server.stop()
 
 
-@pytest.fixture(scope="module", params=["c", "python"])
-def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
+@pytest.fixture(name="implementation", scope="module", params=["c", "python"])
+def _implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     """Both implementations, one after the other; whoever asks `implementation` gets this one.
 
-    For a whole module: `pytestmark = pytest.mark.usefixtures("twin")`.
+    For a whole module: `pytestmark = pytest.mark.usefixtures("implementation")`.
     """
     chosen: Implementation = request.param
     try:

@@ -1,4 +1,4 @@
-"""Run as a program on an installed wheel, without pytest: both twins decode the captured logs.
+"""A program for an installed wheel, without pytest: both implementations decode recorded logs.
 
 Prints how many rows of how many logs; fails when the compiled kernel is not there, or differs.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from helpers.captured_logs import SCENARIOS, load
 from helpers.decoding import captured_ordinal, decoder
+from helpers.recorded_logs import SCENARIOS, load
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, described, using
 
 __all__ = ["main"]
 
-_TWINS: tuple[Implementation, ...] = ("c", "python")
+_IMPLEMENTATIONS: tuple[Implementation, ...] = ("c", "python")
 
 
 def main() -> None:
@@ -22,8 +22,8 @@ def main() -> None:
     for scenario in SCENARIOS:
         scene, events = load(scenario)
         given = []
-        for twin in _TWINS:
-            with using(twin):
+        for implementation in _IMPLEMENTATIONS:
+            with using(implementation):
                 decoding = decoder(captured_schemas(scene), file_ordinal=captured_ordinal)
                 given.append(
                     [row for batch in decoding.decode(events) for row in batch.to_pylist()]

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from helpers.servers import MySQL56Server, Server
 from helpers.spark_session import DELTA_JARS, Reads, with_delta
+from helpers.waiting import patience
 from pyspark_mysqlbinlog import errors
 
 # Given as every account's password: no error may show it.
@@ -130,7 +131,7 @@ def fails(tmp_path: Path) -> Fails:
                 try:
                     if started is not None:
                         started()
-                    ended = query.awaitTermination(300)
+                    ended = query.awaitTermination(patience(300))
                     assert ended, "the query did not fail within 300 s"
                 finally:
                     query.stop()

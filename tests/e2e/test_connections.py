@@ -77,7 +77,7 @@ def watch(connections: Connections, do: Callable[[], Any]) -> list[list[str]]:
     return samples
 
 
-def test_one_connection_when_idle(
+def test_idle_stream_has_one_connection(
     connections: Connections, stream: tuple[StreamingQuery, list[Row]]
 ) -> None:
     samples = watch(connections, lambda: sleep(0.002))
@@ -85,7 +85,7 @@ def test_one_connection_when_idle(
     assert stream[0].isActive
 
 
-def test_one_connection_under_light_load(
+def test_stream_under_light_load_has_one_connection(
     live_server: Server,
     connections: Connections,
     table: str,
@@ -108,7 +108,7 @@ def test_one_connection_under_light_load(
     wait_until(lambda: len(rows) == inserted, f"all of {inserted} rows arrive")
 
 
-def test_none_soon_after_the_query_stopped(
+def test_stopped_query_has_no_connection(
     connections: Connections, stream: tuple[StreamingQuery, list[Row]]
 ) -> None:
     """Three heartbeats later, by the rule; a busy machine may need longer."""

@@ -182,7 +182,7 @@ def followed(
 @pytest.mark.parametrize(
     "case", range(len(FOLLOWED)), ids=["; ".join(statements) for statements, _ in FOLLOWED]
 )
-def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
+def test_ddl_with_known_rows_is_equal_to_select(followed: MirroredDatabases, case: int) -> None:
     followed[case].assert_equal("t", "other")
 
 
@@ -197,7 +197,7 @@ def mirrored(
     return mirrored
 
 
-def test_each_version_has_rows_of_its_own(mirrored: MirroredDatabase) -> None:
+def test_rows_of_each_schema_version_in_one_batch_are_kept(mirrored: MirroredDatabase) -> None:
     """In one batch and without a row that changes twice, as no case of `FOLLOWED` has it."""
     mirrored.execute(
         "UPDATE t SET v = 'changed' WHERE id = 1",
@@ -220,7 +220,7 @@ def test_each_version_has_rows_of_its_own(mirrored: MirroredDatabase) -> None:
         "ALTER TABLE t ADD m INT",
     ],
 )
-def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
+def test_kill_between_columns_and_rows_of_a_batch_loses_nothing(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """The Delta table has its new columns already when the batch comes once more."""
@@ -245,7 +245,7 @@ def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
         pytest.param(range(1, 6), id="all", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_a_kill_behind_each_commit_of_several_statements(
+def test_kill_after_each_commit_of_several_statements_loses_nothing(
     spark: SparkSession,
     live_server: Server,
     tmp_path: Path,
@@ -265,7 +265,7 @@ def test_a_kill_behind_each_commit_of_several_statements(
     assert killed > 1
 
 
-def test_several_statements_in_batches_of_their_own(
+def test_several_statements_in_separate_batches_are_equal_to_select(
     spark: SparkSession, live_server: Server, tmp_path: Path
 ) -> None:
     cases = _cases(spark, live_server, tmp_path, "apart", len(SEVERAL))
@@ -291,7 +291,7 @@ def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: i
     return kills.killed
 
 
-def test_columns_that_the_mirror_did_not_give(mirrored: MirroredDatabase) -> None:
+def test_foreign_columns_stop_the_table_until_it_is_reloaded(mirrored: MirroredDatabase) -> None:
     """A user's, or those of a batch that another checkpoint does not come to."""
     mirrored.target("t").add_columns([pa.field("extra", pa.int64())])
     mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (1)")
@@ -330,7 +330,7 @@ def not_told(
 @pytest.mark.parametrize(
     "case", range(len(NOT_TOLD)), ids=["; ".join(statements) for statements, *_ in NOT_TOLD]
 )
-def test_what_nobody_tells_stops_that_table_only(
+def test_ddl_that_changes_rows_without_events_stops_only_its_table(
     not_told: tuple[MirroredDatabases, list[list[str]]], case: int
 ) -> None:
     cases, before = not_told
@@ -342,7 +342,7 @@ def test_what_nobody_tells_stops_that_table_only(
     mirrored.assert_equal("third")
 
 
-def test_tables_beside_a_stopped_one_go_on(
+def test_tables_beside_a_stopped_table_continue(
     not_told: tuple[MirroredDatabases, list[list[str]]],
 ) -> None:
     cases, before = not_told

@@ -19,12 +19,12 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from helpers.before_commits import before_commit
-from helpers.captured_logs import describe
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import DELTA_JARS, with_delta
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
@@ -82,7 +82,7 @@ def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
         assert session.conf.get("spark.sql.session.timeZone") == "UTC"
         session.conf.set(METADATA, "left behind")
         seen.append(session)
-        together.wait(10)
+        together.wait(patience(10))
 
     for count in (3, 1, 2, 3):
         together = Barrier(count)
@@ -104,9 +104,9 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
 
     def write(number: int) -> tuple[str | None, str | None]:
         inherited = context.getLocalProperty("p")
-        together.wait(30)
+        together.wait(patience(30))
         context.setLocalProperty("p", str(number))
-        together.wait(30)
+        together.wait(patience(30))
         return inherited, context.getLocalProperty("p")
 
     context.setLocalProperty("p", "the caller's")

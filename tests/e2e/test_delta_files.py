@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
 from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
@@ -225,7 +225,7 @@ def test_compactions_beside_batches(
         wait_until(lambda: "OPTIMIZE" in operations(), "a compaction is done", 60)
     finally:
         stopped.set()
-        thread.join(60)
+        thread.join(patience(60))
     mirrored.assert_equal("t")
     assert "MERGE" in operations()
 

@@ -32,6 +32,7 @@ from helpers.live_log import new_database, schemas_of, selected
 from helpers.mirrored_rows import assert_same_rows
 from helpers.servers import LocalServer, MySQL56Server, Server
 from helpers.spark_session import DELTA_JARS, DELTA_SETTINGS, Reads
+from helpers.waiting import patience
 from helpers.workload_writer import TABLES, Writer
 
 LOG = logging.getLogger(__name__)
@@ -81,11 +82,11 @@ def own_server(live_server: Server) -> Iterator[Server]:
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(SHORT, id="short", marks=pytest.mark.timeout(600)),
+        pytest.param(SHORT, id="short"),
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures)
+def test_killed_ingest_is_equal_to_select(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     own_server: Server,
     tmp_path: Path,
@@ -188,7 +189,7 @@ def _altering(
         yield
     finally:
         stopped.set()
-        thread.join(60)
+        thread.join(patience(60))
     # What a killed server did not answer may have happened or not.
     if errors and not (isinstance(errors[0], Error) and errors[0].args[0] in {2006, 2013, 2003}):
         raise errors[0]

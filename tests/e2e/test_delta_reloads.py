@@ -97,11 +97,13 @@ def changed(
 @pytest.mark.parametrize(
     "case", range(len(CHANGED)), ids=["; ".join(statements) for statements, _ in CHANGED]
 )
-def test_a_statement_that_changes_rows(changed: MirroredDatabases, case: int) -> None:
+def test_statement_that_changes_rows_reloads_the_table(
+    changed: MirroredDatabases, case: int
+) -> None:
     changed[case].assert_equal("t")
 
 
-def test_changes_behind_statements_that_changed_rows(changed: MirroredDatabases) -> None:
+def test_changes_after_reloads_are_equal_to_select(changed: MirroredDatabases) -> None:
     for mirrored, (_, change) in zip(changed, CHANGED, strict=True):
         another = change.replace("7", "8").replace("9", "8")
         mirrored.execute(another, "DELETE FROM t LIMIT 1")
@@ -111,7 +113,7 @@ def test_changes_behind_statements_that_changed_rows(changed: MirroredDatabases)
 
 
 @pytest.mark.parametrize("clause", ["DROP PARTITION p0", "TRUNCATE PARTITION p0"])
-def test_a_partition_that_goes(mirrored: MirroredDatabase, clause: str) -> None:
+def test_removed_partition_reloads_the_table(mirrored: MirroredDatabase, clause: str) -> None:
     """Its rows go without a word, among them some that came in the same batch."""
     mirrored.execute(
         "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
@@ -129,7 +131,7 @@ def test_a_partition_that_goes(mirrored: MirroredDatabase, clause: str) -> None:
     mirrored.assert_equal("t")
 
 
-def test_a_batch_that_is_run_again(mirrored: MirroredDatabase) -> None:
+def test_replayed_batch_of_a_reload_is_equal_to_select(mirrored: MirroredDatabase) -> None:
     """Spark's commits are lost: the batches of the statement and of the load come once more."""
     mirrored.run()
     mirrored.execute(
@@ -160,7 +162,7 @@ def _number(path: Path) -> int:
         pytest.param("after", range(1, 9), id="after", marks=pytest.mark.slow),
     ],
 )
-def test_a_kill_at_each_commit(
+def test_kill_at_each_commit_of_a_reload_loses_nothing(
     mirrored: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
     moment: Moment,
@@ -192,7 +194,7 @@ def test_a_kill_at_each_commit(
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
-def test_a_kill_behind_rows_without_a_key(
+def test_kill_after_keyless_rows_counts_them_once(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """They are counted, in a batch that began a load, and not counted again when it comes anew."""
@@ -214,7 +216,7 @@ def test_a_kill_behind_rows_without_a_key(
     mirrored.assert_equal("t")
 
 
-def test_a_statement_while_the_table_is_loaded(
+def test_ddl_during_a_snapshot_is_equal_to_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """The rows of chunks are read with columns that the log has not come to."""
@@ -247,7 +249,7 @@ def test_a_statement_while_the_table_is_loaded(
     assert not mirrored.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
 
 
-def test_a_stopped_table_is_reloaded_by_another_key(mirrored: MirroredDatabase) -> None:
+def test_stopped_table_is_reloaded_with_another_key(mirrored: MirroredDatabase) -> None:
     """Two of its rows have one value of the new key: a merge would keep both."""
     mirrored.options["reloadAfterDdl"] = "false"
     values = ", ".join(f"({n}, {n % 9}, 'x')" for n in range(1, 40))

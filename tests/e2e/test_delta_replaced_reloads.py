@@ -102,7 +102,7 @@ def _errors() -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     "case", range(len(REPLACED)), ids=["; ".join(clauses) for _, clauses in REPLACED]
 )
-def test_a_reload_that_another_replaces(replaced: MirroredDatabases, case: int) -> None:
+def test_replaced_reload_is_equal_to_select(replaced: MirroredDatabases, case: int) -> None:
     replaced[case].assert_equal("t")
 
 

@@ -129,6 +129,7 @@ def test_reload_of_another_table_keeps_what_was_loaded(
     _assert_equal(mirrored, "t", "a", "quiet")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
 @pytest.mark.parametrize("begin", BEGINS)
 def test_table_that_is_replaced_during_its_load_is_stopped(
@@ -228,7 +229,7 @@ def test_newer_lake_under_an_older_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_table_that_was_stopped_stays_so_in_a_copy_from_before(
+def test_stopped_table_stays_stopped_in_an_older_copy(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     """It has all that was ever brought in, and not the reason why no more was."""
@@ -287,13 +288,8 @@ def test_change_log_that_is_replaced_is_stopped(
         assert_replay(mirrored, table, "id")
 
 
-_SEEDS = [
-    *range(6),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 106)),
-]
-
-
-@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(106))
 def test_interrupted_load_is_equal_or_stopped(
     mirrored: MirroredDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

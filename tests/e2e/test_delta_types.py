@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.captured_logs import describe
 from helpers.mirrored_rows import assert_same_rows
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror

@@ -66,7 +66,9 @@ def _name(case: int) -> str:
 @pytest.mark.parametrize(
     "case", range(len(ALTERED)), ids=["; ".join(statements) for statements in ALTERED]
 )
-def test_an_alter_without_a_row_change_after_it(altered: MirroredDatabases, case: int) -> None:
+def test_alter_without_later_changes_reloads_the_table(
+    altered: MirroredDatabases, case: int
+) -> None:
     altered[case].assert_equal(_name(case))
 
 

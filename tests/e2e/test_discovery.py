@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from helpers.decoding import CAPTURED
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +90,7 @@ def run(python: Path, folder: Path, program: str, **environment: str) -> str:
         env=clean_environment() | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
         check=False,
     )
     assert done.returncode == 0, done.stderr

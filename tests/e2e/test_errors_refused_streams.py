@@ -16,6 +16,7 @@ from helpers.connect_turn import connect_turn
 from helpers.decoding import CAPTURED
 from helpers.servers import Server
 from helpers.spark_session import Reads
+from helpers.waiting import patience
 
 LOG = str(CAPTURED / "numbers.001.binlog")
 SCRIPT = Path(__file__).parents[1] / "helpers" / "refused_stream.py"
@@ -48,7 +49,7 @@ def test_files_instead_of_the_server_that_a_checkpoint_names(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(300)
+    assert query.awaitTermination(patience(300))
     stream = spark.readStream.format("mysqlbinlog").option("path", LOG)
     error = fails(stream.load, trigger=trigger, checkpoint=tmp_path / "begun")
     assert (error.name, error.message) == ("OptionError", REFUSED)
@@ -61,7 +62,7 @@ def test_files_over_connect(tmp_path: Path) -> None:
             env=dict(os.environ),
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=patience(400),
             check=False,
         )
     assert done.returncode == 0, done.stderr[-4000:]

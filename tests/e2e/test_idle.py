@@ -83,23 +83,30 @@ def stream(
         query.stop()
 
 
-def test_empty_batches_are_seldom(live_server: Server, stream: Starts, tmp_path: Path) -> None:
+def test_empty_batches_keep_the_idle_interval(
+    live_server: Server, stream: Starts, tmp_path: Path
+) -> None:
     query, batches = stream(f"{INTERVAL:g}s")
     wait_until(lambda: len(batches) >= 2, "there is a batch 1", timeout=60)
     before, files_before = len(batches), len(live_server.binlog_files())
     position, began = newest_offset(tmp_path), monotonic()
     sleep(WATCHED)
+    wait_until(
+        lambda: len(batches) > before and len(live_server.binlog_files()) > files_before,
+        "the offset moves, and a file ends",
+    )
     watched, lasted = batches[before:], monotonic() - began
     assert [batch.rows for batch in watched] == [[]] * len(watched)
-    # The offset moves, and no more often than it may.
-    assert 1 <= len(watched) <= lasted / INTERVAL + 1
+    # The offset moves no more often than it may.
+    assert len(watched) <= lasted / INTERVAL + 1
     assert newest_offset(tmp_path) > position
-    assert len(live_server.binlog_files()) > files_before
     assert query.isActive
     check_reported_offset(query.recentProgress)
 
 
-def test_wanted_rows_do_not_wait(live_server: Server, busy: str, stream: Starts) -> None:
+def test_wanted_rows_on_a_busy_server_arrive_at_once(
+    live_server: Server, busy: str, stream: Starts
+) -> None:
     # So long that no row would be there in time if it waited for the next idle move.
     query, batches = stream("10m")
     for number in range(5):

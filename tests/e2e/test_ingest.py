@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from helpers.mirror_process import rows_of_delta, rows_of_server
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 COMMAND = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "ingest"]
 
@@ -38,10 +38,12 @@ def arguments(server: Server, database: str, folder: Path) -> list[str]:
 
 
 def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=patience(300)
+    )
 
 
-def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v VARCHAR(40)) CHARSET utf8mb4",
         "INSERT INTO orders VALUES (1, 'ñ漢'), (2, NULL)",
@@ -68,7 +70,7 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
                 300,
             )
             process.send_signal(signal.SIGTERM)
-            assert process.wait(120) == 0, log.read_text()
+            assert process.wait(patience(120)) == 0, log.read_text()
             assert re.search(r": 1 row in [\d.]+ s, lag [\d.]+ s, up to ", log.read_text())
             assert "\x1b" not in log.read_text()
         finally:
@@ -109,7 +111,7 @@ def test_a_terminal_shows_the_tables(
         live_server.execute("INSERT INTO orders VALUES (3, 3)", database=database)
         shown.wait_for(database, "in sync", "3", process)
         os.write(ours, b"\x03")
-        assert process.wait(120) == 0, shown.text
+        assert process.wait(patience(120)) == 0, shown.text
     finally:
         process.kill()
         process.wait()
@@ -136,7 +138,7 @@ class Shown:
                 self._sent += chunk
 
     def wait_for_end(self) -> None:
-        self._thread.join(60)
+        self._thread.join(patience(60))
 
     @property
     def text(self) -> str:
@@ -154,9 +156,7 @@ class Shown:
         )
 
 
-def test_what_is_wrong_is_said_in_a_line(
-    live_server: Server, database: str, tmp_path: Path
-) -> None:
+def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
     command = arguments(live_server, database, tmp_path)
     for more, words in (
         (["--option", "colour=red"], "colour"),

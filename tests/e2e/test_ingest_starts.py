@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from e2e.conftest import SECRET
 from e2e.test_ingest import COMMAND
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 USER = "ingest_starts"
 HEARTBEAT = 1.0
@@ -46,7 +46,7 @@ class Writing:
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        self._thread.join(60)
+        self._thread.join(patience(60))
 
     def _run(self) -> None:
         with self._server.connect(database=self._database) as connection:
@@ -91,7 +91,7 @@ class Command:
             assert process.poll() is None, told()
             # Ctrl-C and systemd signal all processes, `kill` and Docker the first one.
             (os.killpg if group else os.kill)(process.pid, how)
-            assert process.wait(120) == 0, told()
+            assert process.wait(patience(120)) == 0, told()
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -155,7 +155,9 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
     "starts",
     [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
-def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts: int) -> None:
+def test_restarted_ingest_has_each_change_once(
+    live_server: Server, shop: str, tmp_path: Path, starts: int
+) -> None:
     command = Command(live_server, shop, tmp_path)
     # When, by which signal, to whom. The first two are all that the short test has.
     ways = [
@@ -178,7 +180,7 @@ def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts
     # Three heartbeats, by the rule; a busy machine may need longer.
     wait_until(lambda: not connections(), "no connection is left", 10 * HEARTBEAT)
     once = [*command.arguments, "--available-now"]
-    found = subprocess.run(once, capture_output=True, text=True, check=False, timeout=300)
+    found = subprocess.run(once, capture_output=True, text=True, check=False, timeout=patience(300))
     assert found.returncode == 0, found.stderr
 
     for log in [*logs, found.stdout + found.stderr]:

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, VariantType
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
 from helpers.payload_faces import as_json_rows
+from helpers.recorded_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import Reads
@@ -54,6 +54,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
 @pytest.mark.parametrize("scenario", READABLE)
 def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
@@ -66,6 +67,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
         replay.assert_equals(describe(scenario)["database"], name, table["rows"])
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
 @pytest.mark.parametrize("scenario", READABLE)

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from helpers.servers import Server
 from helpers.spark_session import Reads
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 Source = dict[str, Any]
 
@@ -116,7 +116,7 @@ def test_progress_tells_a_backlog(
         .trigger(availableNow=True)
         .start()
     )
-    assert run.awaitTermination(300)
+    assert run.awaitTermination(patience(300))
     sources = [json.loads(each.json)["sources"][0] for each in run.recentProgress]
     batches = [source for source in sources if source["numInputRows"]]
     assert [source["numInputRows"] for source in batches] == [1000, 1000, 1000]

@@ -32,7 +32,7 @@ from helpers.connect_turn import connect_turn
 from helpers.documents_shop import ORDERS, ROOT, Shop, Writing, blocks, open_shop
 from helpers.forked_python import REAL_PYTHON
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 
 _CLUSTER = "how-to/deploy-on-a-cluster.md"
@@ -385,7 +385,7 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
             env=os.environ | REAL_PYTHON | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=patience(600),
             check=False,
         )
     assert "Run is COMPLETED" in done.stdout + done.stderr, done.stdout + done.stderr

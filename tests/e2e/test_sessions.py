@@ -16,6 +16,7 @@ import pytest
 
 from helpers.connect_turn import connect_turn
 from helpers.servers import Server
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE, implementation
 
 _SCRIPT = Path(__file__).parents[1] / "helpers" / "session_reads.py"
@@ -94,7 +95,7 @@ def _run(
             env=inherited | environment,
             capture_output=True,
             text=True,
-            timeout=900,
+            timeout=patience(900),
             check=False,
         )
 

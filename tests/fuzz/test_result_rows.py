@@ -1,4 +1,4 @@
-"""The twins against each other, on rows of results that nobody thought of."""
+"""Both implementations compared, on rows of results that nobody thought of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.fuzzing import fuzz
 from helpers.result_packets import COLUMNS, END, cells, damages, packet, plan_of, row
-from helpers.result_row_twins import RowTwins
+from helpers.result_row_parity import RowParity
 from helpers.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded
 from pyspark_mysqlbinlog.tables import ColumnSchema
@@ -25,14 +25,14 @@ def test_rows_that_were_made() -> None:
     )
     def run(data: st.DataObject, columns: list[ColumnSchema], is_damaged: bool) -> None:
         excluded = data.draw(st.frozensets(st.integers(0, len(columns) - 1), max_size=2))
-        twins = RowTwins(plan_of(columns, excluded=excluded))
+        parity = RowParity(plan_of(columns, excluded=excluded))
         payloads = [
             row(
                 [
                     None
                     if at in excluded or data.draw(st.integers(0, 4)) == 0
                     else data.draw(cells(selected))
-                    for at, selected in enumerate(twins.plan.columns)
+                    for at, selected in enumerate(parity.plan.columns)
                 ]
             )
             for _ in range(data.draw(st.integers(1, 4)))
@@ -40,11 +40,11 @@ def test_rows_that_were_made() -> None:
         if is_damaged:
             payloads = [data.draw(damages(payload)) for payload in payloads]
         packets = b"".join(map(packet, payloads)) + data.draw(st.sampled_from(_ENDS))
-        found = twins.encode(packets)
+        found = parity.encode(packets)
         if not is_damaged:
             assert isinstance(found, Encoded)
             assert found.rows == len(payloads)
-            assert not twins.by_hand
-        twins.encode(packets[: data.draw(st.integers(0, len(packets)))])
+            assert not parity.by_hand
+        parity.encode(packets[: data.draw(st.integers(0, len(packets)))])
 
     fuzz(run, 300, share=0.2)

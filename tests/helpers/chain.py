@@ -1,4 +1,4 @@
-"""The whole chain, by both twins: log files in, scanned, filtered and decoded, batches out."""
+"""Log files in, batches out: scanned, filtered and decoded by both implementations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import DataType, StringType, VariantType
 
-from helpers.decode_twins import Decoded, assert_same
+from helpers.decode_parity import Decoded, assert_same
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -44,7 +44,7 @@ class Chain:
     options: Mapping[str, str]
 
     def assert_same(self) -> Decoded:
-        """Both twins give the same rows and the same error; returns what the kernel gave.
+        """Both implementations give the same rows and the same error; returns what the kernel gave.
 
         Once with ranges that are read from the files, and once with events that are carried, where
         the filter lets them pass.
@@ -52,12 +52,17 @@ class Chain:
         options = parse_options({"path": str(self.folder), **self.options})
         schema = self._arrow_schema(options)
         partition = self._partition(None)
-        expected, found = (_read(twin, options, partition, schema) for twin in ("python", "c"))
+        expected, found = (
+            _read(implementation, options, partition, schema) for implementation in ("python", "c")
+        )
         assert_same(schema, expected, found)
         blocks = self._carried(options)
         if blocks is not None:
             partition = self._partition(blocks)
-            each = (_read(twin, options, partition, schema) for twin in ("python", "c"))
+            each = (
+                _read(implementation, options, partition, schema)
+                for implementation in ("python", "c")
+            )
             assert_same(schema, *each)
         return found
 
@@ -98,8 +103,10 @@ class Chain:
         return arrow_schema(output_schema(kind, rescued=options.rescues))
 
 
-def _read(twin: Any, options: Options, partition: RangePartition, schema: pa.Schema) -> Decoded:
-    chosen: Implementation = twin
+def _read(
+    implementation: Any, options: Options, partition: RangePartition, schema: pa.Schema
+) -> Decoded:
+    chosen: Implementation = implementation
     batches: list[pa.RecordBatch] = []
     with using(chosen):
         try:

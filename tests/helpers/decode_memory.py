@@ -10,8 +10,8 @@ import gc
 import sys
 from pathlib import Path
 
-from helpers.captured_logs import load
-from helpers.decode_twins import PAYLOADS, Twins
+from helpers.decode_parity import PAYLOADS, Parity
+from helpers.recorded_logs import load
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 
@@ -28,12 +28,12 @@ def _growth(payload: str) -> int:
     scenarios = [load(name) for name in ("numbers", "temporals", "strings", "row_images")]
     schemas = [schema for described, _ in scenarios for schema in captured_schemas(described)]
     blocks = pack_events(event for _, events in scenarios for event in events[:60])
-    twins = Twins(schemas, PAYLOADS[payload], batch_rows=2)
-    assert twins.kernel(blocks).error is None
+    parity = Parity(schemas, PAYLOADS[payload], batch_rows=2)
+    assert parity.kernel(blocks).error is None
 
     def many() -> None:
         for _ in range(40):
-            twins.kernel(blocks)
+            parity.kernel(blocks)
         gc.collect()
 
     many()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from helpers.twins import DecodesEvents, make_decoder
+from helpers.implementations import DecodesEvents, make_decoder
 from pyspark_mysqlbinlog.decoder.events.field_types import METADATA_LENGTHS, FieldType
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields

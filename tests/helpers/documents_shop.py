@@ -13,7 +13,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 __all__ = ["ORDERS", "ROOT", "Shop", "Writing", "blocks", "open_shop"]
 
@@ -148,7 +148,7 @@ class Writing:
         rounds = self.rounds
         wait_until(lambda: self.rounds > rounds, "changes were written to the end", 60)
         self._stopped.set()
-        self._thread.join(60)
+        self._thread.join(patience(60))
 
     def _run(self) -> None:
         while not self._stopped.wait(0.01):

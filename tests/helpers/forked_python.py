@@ -5,19 +5,22 @@ from a zip file, which has nothing compiled: 2 to 4 seconds of CPU. And a source
 not call back within ten seconds, which is a constant in Spark, fails its query: on a machine with
 much to do that ends tests of which nothing is wrong.
 
-`quick_workers` starts a server that has imported other people's libraries (never the package under
-test), and gives the path of a program to be Spark's PYSPARK_PYTHON. That program hands its
-arguments, environment, folder, stdin, stdout and stderr to the server over a socket; the server
-forks, and the fork goes on as that Python would have begun. The program ends as its fork does, and
-a fork ends with its program::
+`quick_workers` starts a server that has imported other people's libraries, and gives the path of a
+program to be Spark's PYSPARK_PYTHON. That program hands its arguments, environment, folder, stdin,
+stdout and stderr to the server over a socket; the server forks, and the fork goes on as that Python
+would have begun. The program ends as its fork does, and a fork ends with its program::
 
     JVM -> program (no imports) -> socket -> server -> fork: runs -m pyspark.…
+
+A second server has imported the package under test, too, and is asked where Python would import the
+same one: with the paths of the test run, and not from its working directory.
 """
 
 from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -40,6 +43,7 @@ REAL_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.ex
 # What the processes of Spark and of our source import of other people's. What is missing in an
 # older PySpark is imported by whoever needs it.
 PRELOADED = (
+    "encodings.idna",
     "importlib.metadata",
     "pandas",
     "pyarrow",
@@ -67,13 +71,30 @@ PRELOADED = (
     "tenacity",
 )
 
+# What it imports of the package, and of what that imports late.
+PACKAGE = (
+    "pyspark_mysqlbinlog.connector.source.batch_reader",
+    "pyspark_mysqlbinlog.connector.source.datasource",
+    "pyspark_mysqlbinlog.connector.source.stream_reader",
+    "sqlglot.dialects.mysql",
+)
+# Spark's archives are on the path of its processes. Their modules are imported already, and to read
+# what is in them takes longer than all else that a source's process does.
+_ARCHIVES = (".zip", ".jar")
+
 # With -I and -S it imports nothing but these four.
 _PROGRAM = """#!{python} -IS
 import array, json, os, socket, sys
 
+given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+# Spark names each of them twice.
+paths = list(dict.fromkeys(path for path in given if path and not path.endswith({archives!r})))
+is_same = paths == {paths!r} and os.environ.get("PYTHONSAFEPATH")
 with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
-    asked = {{"argv": sys.argv[1:], "env": dict(os.environ), "folder": os.getcwd()}}
+    server.connect({address!r} + (".package" if is_same else ""))
+    asked = {{
+        "argv": sys.argv[1:], "env": dict(os.environ), "folder": os.getcwd(), "paths": paths
+    }}
     data = json.dumps(asked).encode()
     fds = array.array("i", [0, 1, 2])
     server.sendmsg(
@@ -102,7 +123,9 @@ def quick_workers() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="python-") as folder:
         address = f"{folder}/socket"
         program = Path(folder) / "python"
-        program.write_text(_PROGRAM.format(python=sys.executable, address=address))
+        paths = [*dict.fromkeys(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+        values = {"python": sys.executable, "address": address, "paths": paths}
+        program.write_text(_PROGRAM.format(**values, archives=_ARCHIVES))
         program.chmod(0o700)
         # Spark's own setting for its workers; a library that starts threads can't be forked.
         environment = {
@@ -112,15 +135,16 @@ def quick_workers() -> Iterator[str]:
             "OPENBLAS_NUM_THREADS": "1",
         }
         with subprocess.Popen(
-            [sys.executable, "-P", __file__, address],
+            [sys.executable, "-P", __file__, address, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
             start_new_session=True,
         ) as server:
             assert server.stdout is not None
-            ready = server.stdout.readline()
-            assert ready == b"ready\n", "the server of Python processes has ended at its start"
+            for _ in range(2):
+                ready = server.stdout.readline()
+                assert ready == b"ready\n", "a server of Python processes has ended at its start"
             os.environ.update({**dict.fromkeys(REAL_PYTHON, str(program)), **java})
             try:
                 yield str(program)
@@ -139,6 +163,8 @@ class _Asked(TypedDict):
     argv: list[str]
     env: dict[str, str]
     folder: str
+    # Those of the environment, without archives.
+    paths: list[str]
 
 
 class _Server:
@@ -252,7 +278,7 @@ def _become(asked: _Asked) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        ours = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+        ours = asked["paths"]
         sys.path[:0] = ours if environment.get("PYTHONSAFEPATH") else [folder, *ours]
         importlib.invalidate_caches()
         # Its __main__ is made anew: it was imported as another's.
@@ -279,11 +305,29 @@ def _become(asked: _Asked) -> None:
         os._exit(code)
 
 
-if __name__ == "__main__":
-    for module in PRELOADED:
+def _import(*modules: str) -> None:
+    for module in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-    served = _Server(sys.argv[1])
+
+
+def main(address: str, *paths: str) -> None:
+    _import(*PRELOADED)
+    # Pydantic looks for plugins among all installed packages when the first model is made.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pydantic").create_model("Preloaded")
+    if os.fork() == 0:
+        address += ".package"
+        sys.path[:0] = paths
+        _import(*PACKAGE)
+    # A worker collects garbage after each task: it need not look at what was here before the fork.
+    gc.collect()
+    gc.freeze()
+    served = _Server(address)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     served.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

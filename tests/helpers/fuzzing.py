@@ -1,4 +1,4 @@
-"""Properties of the twins, tried with this run's seed.
+"""Properties of both implementations, tried with this run's seed.
 
 The run's header has the seed, with which MYSQLBINLOG_FUZZ_SEED runs the same examples again;
 `make fuzz` goes on with new seeds until its time is over.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 __all__ = ["COMMAND", "Ingest"]
 
@@ -67,7 +67,7 @@ class Ingest:
     def once(self) -> None:
         """Run until all that is there is in Delta; AssertionError where it fails."""
         process = self._process = self._popen([*self._command, "--available-now"])
-        assert process.wait(1200) == 0, self.log()
+        assert process.wait(patience(1200)) == 0, self.log()
         self.kill()
 
     def kill(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from helpers.decode_twins import PAYLOADS, Decoded, Payloads, Twins
+from helpers.decode_parity import PAYLOADS, Decoded, Parity, Payloads
 from helpers.live_log import client_of, log_events, schemas_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
@@ -42,7 +42,7 @@ def raw_client(server: Server) -> ReplicaClient:
 def select_images(
     server: Server, schema: TableSchema, payload: Payloads = PAYLOADS["json"]
 ) -> list[bytes]:
-    """A table's images, in the order of its primary key; the same of both twins."""
+    """A table's images, in the order of its primary key; the same of both implementations."""
     typed = payload.kind == "variant" or (
         payload.kind == "struct" and payload.options.json_type == "variant"
     )
@@ -142,12 +142,12 @@ def assert_same_rows(
     schema: TableSchema, events: Iterable[Event], images: Iterable[bytes], payload: Payloads
 ) -> int:
     """What a table's logged rows are is what the images give, with both decoders; how many."""
-    twins = Twins([schema], payload, file_ordinal=lambda _: 7)
-    logged = twins.kernel(pack_events(events))
+    parity = Parity([schema], payload, file_ordinal=lambda _: 7)
+    logged = parity.kernel(pack_events(events))
     blocks = blocks_of(ResultPlan.make(schema, payload.columns.excludes), images)
     expected = _column(logged, "after")
     assert expected
-    for found in (twins.kernel(blocks), twins.python(unpack_events(blocks))):
+    for found in (parity.kernel(blocks), parity.python(unpack_events(blocks))):
         rows = _column(found, "after")
         assert len(rows) == len(expected)
         for at, (one, other) in enumerate(zip(rows, expected, strict=True)):

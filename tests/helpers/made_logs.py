@@ -7,7 +7,7 @@ from struct import pack
 
 from hypothesis import strategies as st
 
-from helpers.damage import RawEvent
+from helpers.corrupt_logs import RawEvent
 from helpers.decoding import table_map_body
 from helpers.events import (
     format_description_body,

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from helpers.connect_turn import connect_turn
 from helpers.servers import Server
+from helpers.waiting import patience
 
 __all__ = [
     "TABLES",
@@ -50,7 +51,7 @@ class Traffic:
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        self._thread.join(30)
+        self._thread.join(patience(30))
         if self._error is not None:
             raise self._error
 

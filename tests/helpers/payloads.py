@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from helpers.damage import RawEvent, from_bytes, to_bytes
+from helpers.corrupt_logs import RawEvent, from_bytes, to_bytes
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int

@@ -31,7 +31,7 @@ __all__ = ["JAVA_OPTIONS", "archive", "java_options"]
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "java"
 # What it says of single classes, or of an archive that does not fit, is nobody's concern.
-WORKER_IDLE_SECONDS = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _java() -> str | None:
@@ -57,7 +57,7 @@ def java_options() -> str:
     kept = archive()
     if kept is None or not kept.is_file():
         return JAVA_OPTIONS
-    return f'{JAVA_OPTIONS} "-XX:SharedArchiveFile={kept}" {WORKER_IDLE_SECONDS}'
+    return f'{JAVA_OPTIONS} "-XX:SharedArchiveFile={kept}" {_SILENT}'
 
 
 def _collect(frame: DataFrame, _: int) -> None:
@@ -100,7 +100,7 @@ def main() -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=kept.parent) as folder:
         made = Path(folder) / "made.jsa"
-        options = f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={made} {WORKER_IDLE_SECONDS}"
+        options = f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={made} {_SILENT}"
         _use_spark(Path(folder), options)
         made.replace(kept)
 

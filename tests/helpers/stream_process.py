@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 __all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
 
@@ -79,7 +79,7 @@ class StreamProcess:
         assert self._process is not None
         flag = self.output / "stop"
         flag.touch()
-        code = self._process.wait(180)
+        code = self._process.wait(patience(180))
         self._process = None
         flag.unlink()
         assert code == 0, self.log()

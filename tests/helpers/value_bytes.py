@@ -1,6 +1,6 @@
 """Values as bytes of a row image, with the JSON text that they become, and bytes that are none.
 
-Both twins are held to them.
+Both implementations are held to them.
 """
 
 from __future__ import annotations

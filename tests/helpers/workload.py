@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Self
 
 from helpers.servers import Server
+from helpers.waiting import patience
 from helpers.workload_writer import TABLES, Writer
 
 __all__ = ["Workload"]
@@ -99,7 +100,7 @@ class Workload:
         with self._changed:
             self._changed.notify_all()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(patience(60))
         assert self.used_up
         assert finished
         assert not any(thread.is_alive() for thread in self._threads)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from helpers.followed import Follower
 from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
 from helpers.servers.available import every_server
 from helpers.source_runner import Spark, new_reader
 from helpers.stream_query import Query
+from helpers.tracker_harness import Follower
 
 NewStream = Callable[..., Spark]
 

@@ -11,10 +11,10 @@ import pymysql
 import pytest
 
 from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
-from helpers.followed import Follower, with_all_keys
 from helpers.live_log import new_database
 from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.servers import LocalServer, Server
+from helpers.tracker_harness import Follower, with_all_keys
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -161,13 +161,15 @@ def test_character_sets_of_table_and_column(follower: Follower) -> None:
     assert_rejected(follower, refused, at_most=60, more_on_mysql9=4)
 
 
-def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None:
+@pytest.mark.slow
+def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> None:
     cases = SINGLE + OTHERS + CHARACTER_SETS
     with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
         refused = [cases[index] for index in attempt(mysql56, one, cases)]
         assert attempt(mariadb, other, refused) == {}
 
 
+@pytest.mark.one_server
 def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
     """The tables are what information_schema shows after every statement."""
     ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])

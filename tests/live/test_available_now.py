@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from helpers.servers import Server
 from helpers.spark_session import Reads
+from helpers.waiting import patience
 
 LOG = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> Arr
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(300)
+    assert query.awaitTermination(patience(300))
     assert query.exception() is None
     arrived.seconds = time.monotonic() - begun
     LOG.info("a run of %d batches took %.1f s", len(arrived.batches), arrived.seconds)

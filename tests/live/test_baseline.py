@@ -308,12 +308,12 @@ def test_a_database_whose_name_differs_by_case() -> None:
         assert known.columns[0].charset == "latin1"
 
 
-def test_none_is_wrong_under_constant_alter(followed: Followed) -> None:
+def test_baselines_under_constant_alter_are_right(followed: Followed) -> None:
     race(followed, BASELINES)
 
 
 @pytest.mark.slow
-def test_none_of_five_thousand_is_wrong_under_constant_alter(followed: Followed) -> None:
+def test_many_baselines_under_constant_alter_are_right(followed: Followed) -> None:
     race(followed, 5_000)
 
 

@@ -18,7 +18,7 @@ from helpers.cutting_proxy import cutting_proxy
 from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
@@ -40,6 +40,8 @@ from pyspark_mysqlbinlog.errors import (
     SchemaMismatchError,
     ServerError,
 )
+
+pytestmark = pytest.mark.one_server
 
 Row = dict[str, Any]
 DATABASE = "chunks"
@@ -366,7 +368,7 @@ def test_no_table_is_altered_under_its_rows(
     monkeypatch.setattr(CancelToken, "release", releasing)
     # All rows are there, and the sink has taken the first batch only.
     assert next(batches).num_rows
-    assert altered.wait(30)
+    assert altered.wait(patience(30))
     assert list(batches) == []
 
 

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 DATABASE = "t_compressed_events"
 COLUMNS = (

@@ -13,12 +13,12 @@ import pymysql
 import pytest
 
 from helpers.alter_cases import CONVERSIONS
-from helpers.followed import Follower
 from helpers.live_log import new_database
 from helpers.random_alters import RandomConversions
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.source_runner import Spark
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -84,6 +84,7 @@ def test_every_form(follower: Follower) -> None:
     assert wrong == []
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.slow)]
 )

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED
 from helpers.random_ddl import SCENARIOS, check_labelled
+from helpers.recorded_logs import describe
 from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
 from pyspark_mysqlbinlog.checkpoints.position import Position

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED
+from helpers.recorded_logs import describe
 from helpers.replay import Number, captured_schemas, payload_token, select_tokens
 from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader

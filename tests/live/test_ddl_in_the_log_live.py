@@ -5,9 +5,9 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from helpers.followed import Follower
 from helpers.live_log import new_database
 from helpers.servers import LocalServer
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE
 
 

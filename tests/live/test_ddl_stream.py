@@ -16,12 +16,12 @@ from typing import Any
 import pymysql
 import pytest
 
-from helpers.followed import with_all_keys
 from helpers.live_log import new_database, schemas_of, selected
 from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.replay import Number, payload_token, select_token
 from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
+from helpers.tracker_harness import with_all_keys
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from helpers.followed import Follower
 from helpers.live_log import new_database
 from helpers.servers import LocalServer
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 

@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from rich.console import Console
 
 from helpers.servers import Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TABLES = ("customers", "products", "orders", "order_items")
@@ -115,7 +115,7 @@ def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
     with shop.connect(database=shop_workload.DATABASE, autocommit=False) as connection:
         assert not workload._done(pay, connection.cursor())
         connection.rollback()
-    thread.join(30)
+    thread.join(patience(30))
     assert not thread.is_alive()
 
 
@@ -125,7 +125,7 @@ def test_the_demo_ends_with_equal_tables(live_server: Server, tmp_path: Path) ->
     environment.pop("PYTHONSAFEPATH", None)  # the examples import one another
     command = [sys.executable, str(EXAMPLES / "shop_demo.py"), "--seconds", "6"]
     found = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=600
+        command, env=environment, capture_output=True, text=True, check=False, timeout=patience(600)
     )
     assert found.returncode == 0, found.stdout + found.stderr
     assert found.stdout.count("│ equal") == len(TABLES), found.stdout

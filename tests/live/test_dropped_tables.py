@@ -15,6 +15,8 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.errors import UnknownTableError
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.fixture
 def pending(any_server: Server, table: str, queries: list[Query]) -> tuple[Query, str, StructType]:

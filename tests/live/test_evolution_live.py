@@ -17,6 +17,8 @@ from pyspark_mysqlbinlog.errors import (
     SchemaChangedError,
 )
 
+pytestmark = pytest.mark.one_server
+
 
 def test_stopped_before_three_ddls(any_server: Server, table: str, queries: list[Query]) -> None:
     """The struct of the restart has c and d; a and b have no place any more."""

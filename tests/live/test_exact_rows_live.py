@@ -28,6 +28,8 @@ from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
+pytestmark = pytest.mark.one_server
+
 DATABASE = "exact"
 ENGINES = pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.downloads import download
+from helpers.binlog_download import download
 from helpers.servers import LocalServer, Server
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import BinlogGapError
+
+pytestmark = pytest.mark.one_server
 
 ROTATES = 4
 

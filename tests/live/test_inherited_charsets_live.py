@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.downloads import download
+from helpers.binlog_download import download
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 DATABASE = "inherits"
 LATIN1, UTF8MB4, UTF8 = "latin1_swedish_ci", "utf8mb4_general_ci", "utf8_general_ci"

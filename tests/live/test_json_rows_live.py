@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.decode_twins import PAYLOADS
+from helpers.decode_parity import PAYLOADS
 from helpers.live_log import new_database
 from helpers.loaded_rows import (
     assert_same_images,

@@ -170,8 +170,9 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
     wait_for_dumps_to_end(server, dumps)
 
 
-@pytest.mark.parametrize("moment", [START_FOUND, OFFSET_WRITTEN, AFTER_SINK])
-def test_nothing_is_lost_when_the_driver_dies(
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("moment", DURABLE)
+def test_killed_driver_in_batch_0_loses_nothing(
     live_server: Server, database: str, tmp_path: Path, moment: str
 ) -> None:
     _trial(live_server, database, tmp_path, moment)
@@ -179,7 +180,9 @@ def test_nothing_is_lost_when_the_driver_dies(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_nothing_is_lost_in_many_deaths(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_many_killed_drivers_in_batch_0_lose_nothing(
+    live_server: Server, database: str, tmp_path: Path
+) -> None:
     for number, moment in enumerate(list(DURABLE) * 4):
         begun = time.monotonic()
         _trial(live_server, database, tmp_path / str(number), moment)

@@ -13,6 +13,8 @@ from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.connector.tail import lag as lag_module
 
+pytestmark = pytest.mark.one_server
+
 Report = dict[str, Any]
 # Where the server can tell of its end by heartbeats, and where it has to be asked.
 HEARTBEATS = pytest.mark.parametrize("heartbeat", ["1s", "1h"])

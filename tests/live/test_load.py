@@ -22,6 +22,8 @@ from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import OptionError
 
+pytestmark = pytest.mark.one_server
+
 COLUMNS = ("id", "a", "b")
 
 

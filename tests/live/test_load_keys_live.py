@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from helpers.chunked import by_key, key_of, walk
+from helpers.chunk_walk import by_key, key_of, walk
 from helpers.live_log import client_of
 from helpers.servers import Server
 from helpers.servers.available import every_server

@@ -29,7 +29,7 @@ TABLES = 5
         pytest.param(40_000, 20, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_killed_in_a_load(
+def test_killed_snapshot_reads_each_chunk_once(
     live_server: Server, tmp_path: Path, database: str, rows: int, kills: int
 ) -> None:
     """Some kills come before a batch's rows are in the sink, some behind its commit."""

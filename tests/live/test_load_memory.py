@@ -49,7 +49,7 @@ def fill(server: Server, table: str, doublings: int) -> int:
         pytest.param(22, 900, id="1 GB", marks=pytest.mark.slow),
     ],
 )
-def test_a_large_table_without_a_key(
+def test_keyless_snapshot_keeps_worker_memory_flat(
     live_server: Server, database: str, doublings: int, size: int
 ) -> None:
     table = f"{database}.t"

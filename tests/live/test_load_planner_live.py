@@ -11,8 +11,11 @@ import pytest
 from helpers.live_log import new_database
 from helpers.servers import Server
 from helpers.servers.available import every_server
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
+
+pytestmark = pytest.mark.one_server
 
 Prove = Callable[..., None]
 DATABASE = "load_planner"
@@ -109,7 +112,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
         begun.append(1)
 
         def prove(*_: object) -> None:
-            released.wait(60)
+            released.wait(patience(60))
 
         return prove
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from helpers.chunked import counting_reads, key_of, plans_of
+from helpers.chunk_walk import counting_reads, key_of, plans_of
 from helpers.live_log import client_of
 from helpers.servers import Server
 from helpers.servers.available import every_server

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from helpers.servers import Server
+from helpers.waiting import patience
 
 PROGRAM = """
 import json, logging, sys
@@ -40,7 +41,7 @@ def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> t
         [sys.executable, "-c", PROGRAM, json.dumps(options), request.param],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=patience(300),
         check=True,
     )
     return done.stdout.strip(), done.stderr

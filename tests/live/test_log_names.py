@@ -42,6 +42,8 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
+pytestmark = pytest.mark.one_server
+
 TABLE = "shop.t"
 PREPARE = "XA PREPARE 'x'"
 

@@ -18,6 +18,8 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 
+pytestmark = pytest.mark.one_server
+
 TABLE, KEYLESS = "shop.t", "shop.k"
 
 

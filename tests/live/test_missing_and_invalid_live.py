@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from helpers.decode_twins import KINDS, Payloads, Twins
+from helpers.decode_parity import KINDS, Parity, Payloads
 from helpers.live_log import log_events, schemas_of, selected
 from helpers.payload_faces import as_json_rows
 from helpers.replay import Replay
 from helpers.servers import Server
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
+
+pytestmark = pytest.mark.one_server
 
 CHANGES = (
     "SET SESSION sql_mode = '', time_zone = '+00:00'",
@@ -57,9 +59,9 @@ def test_each_has_its_own_field(
     any_server.execute(*CHANGES, database=any_database)
     schemas = schemas_of(any_server, any_database)
     events = log_events(any_server, start, any_database)
-    twins = Twins(schemas, Payloads(kind), file_ordinal=lambda _: 1)
+    parity = Parity(schemas, Payloads(kind), file_ordinal=lambda _: 1)
     found = (
-        twins.python(events) if implementation == "python" else twins.kernel(pack_events(events))
+        parity.python(events) if implementation == "python" else parity.kernel(pack_events(events))
     )
     assert found.error is None
     rows: list[dict[str, Any]] = [row for batch in found.batches for row in batch.to_pylist()]

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream
 
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 DATABASE = "missing_positions"
 

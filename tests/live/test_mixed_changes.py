@@ -45,6 +45,7 @@ SHORT = Run(5_000, 1_500, (KILL_AFTER_SINK, STOP))
 FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "run",
     [
@@ -52,7 +53,7 @@ FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP)
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
     ],
 )
-def test_what_arrives_is_what_select_shows(
+def test_killed_stream_is_equal_to_select(
     any_server: Server,
     any_database: str,
     tmp_path: Path,

@@ -17,6 +17,8 @@ from live.conftest import NewStream
 from pyspark_mysqlbinlog.connector.source import stream_reader
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.fixture
 def table(any_server: Server, any_database: str) -> str:

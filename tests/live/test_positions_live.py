@@ -21,6 +21,8 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, InvalidPositionError
 
+pytestmark = pytest.mark.one_server
+
 # The payload decides what the server takes for an event's length: short, long, and text. In the
 # last one lies the header of a GTID, which MySQL does not send where gtid_mode is OFF.
 VALUES = (

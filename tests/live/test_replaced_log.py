@@ -21,6 +21,8 @@ from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
+pytestmark = pytest.mark.one_server
+
 TABLE = "shop.t"
 
 

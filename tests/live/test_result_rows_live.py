@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.decode_twins import PAYLOADS
+from helpers.decode_parity import PAYLOADS
 from helpers.live_log import client_of, log_events, new_database, schemas_of, selected
 from helpers.loaded_rows import (
     assert_same_images,
@@ -24,7 +24,7 @@ from helpers.loaded_rows import (
 )
 from helpers.random_tables import RandomTable
 from helpers.replay import select_tokens
-from helpers.restored import ALL_SCENARIOS, restore
+from helpers.restored_tables import ALL_SCENARIOS, restore
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES
@@ -64,6 +64,7 @@ def assert_loaded_as_streamed(server: Server, database: str, *names: str) -> lis
     return schemas
 
 
+@pytest.mark.sample(1)
 def test_every_type_and_value(server: Server, scratch: str) -> None:
     kinds = list(dict.fromkeys(kind for kind, _ in LINES))
     names = [f"t{number}" for number in range(len(kinds))]
@@ -94,6 +95,7 @@ MISSING_ELSEWHERE = {
 WRITTEN_NOW = {"virtual_columns.stamped"}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("scenario", ALL_SCENARIOS)
 def test_captured_tables(server: Server, scenario: str) -> None:
     described, refused = restore(server, scenario)
@@ -125,7 +127,8 @@ def test_captured_tables(server: Server, scenario: str) -> None:
         server.execute(f"DROP DATABASE {database}")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("seed", range(20))
 def test_random_tables(server: Server, scratch: str, seed: int) -> None:
     choices = random.Random(f"{server.name} {seed}")
     table = RandomTable.make(choices, columns=14)
@@ -201,6 +204,7 @@ def test_odd_values(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, *names)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("columns", [1, 5, 6, 7, 8, 250, 251, 252, 256, 300, 2500])
 def test_wide_tables(server: Server, scratch: str, columns: int) -> None:
     """Numbers of columns at which lengths and bitmaps grow, and NULLs everywhere."""
@@ -239,6 +243,7 @@ def large_packets(server: Server) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("large_packets")
+@pytest.mark.sample(1)
 def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v LONGBLOB) ENGINE=MyISAM")

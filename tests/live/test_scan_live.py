@@ -1,4 +1,4 @@
-"""The compiled scan on real servers, beside its twins: dumps, tails and pulls, whole and cut."""
+"""The compiled scan and Python's on real servers: dumps, tails and pulls, whole and cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.cutting_proxy import cutting_proxy
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -25,6 +25,8 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, us
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
+
+pytestmark = pytest.mark.one_server
 
 TRUNCATE = frozenset({"truncate"})
 Captures = Callable[[str, str], bool]

@@ -15,6 +15,8 @@ from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 
+pytestmark = pytest.mark.one_server
+
 # A table that is opened again has a new number.
 REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
 

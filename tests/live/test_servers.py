@@ -21,7 +21,7 @@ from helpers.servers import (
     write_certificates,
 )
 from helpers.servers.base import LocalServer
-from helpers.servers.captured import original_name
+from helpers.servers.recorded import original_name
 
 
 @pytest.fixture(params=["mysql56", "mariadb"])

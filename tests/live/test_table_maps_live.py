@@ -9,10 +9,10 @@ import pymysql
 import pytest
 
 from helpers.ddl_cases import TYPES
-from helpers.followed import Follower
 from helpers.live_log import new_database
 from helpers.random_tables import RandomTable
 from helpers.servers import Server
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE, NewStream
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 
@@ -34,6 +34,7 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
     assert made > len(TYPES) * 0.7
 
 
+@pytest.mark.one_server
 def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
     """Random types, in every character set, under odd names."""
     random = Random(ddl_seed)

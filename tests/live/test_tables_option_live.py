@@ -18,6 +18,8 @@ from pyspark_mysqlbinlog.errors import (
     UnknownTableError,
 )
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.fixture(params=["remembers", "forgets"])
 def forgetful(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from pyspark.sql.types import StringType
 
 from helpers.live_log import client_of
@@ -17,6 +18,8 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
+
+pytestmark = pytest.mark.one_server
 
 HOUR = 3600
 

@@ -73,7 +73,7 @@ def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: s
 
 def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
     """Records of TLS are no packets: what was received may end anywhere."""
-    import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+    import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
     from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))

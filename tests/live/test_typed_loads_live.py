@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType
 
 from helpers.live_log import new_database, schemas_of
 from helpers.random_tables import RandomTable
-from helpers.restored import ALL_SCENARIOS, restore
+from helpers.restored_tables import ALL_SCENARIOS, restore
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES
@@ -26,6 +26,8 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chu
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.tables import TableSchema
+
+pytestmark = pytest.mark.one_server
 
 # Of a table: as many as a row may be long.
 COLUMNS = 6

@@ -9,8 +9,9 @@ from contextlib import suppress
 from random import Random
 
 import pymysql
+import pytest
 
-from helpers.followed import Follower
+from helpers.tracker_harness import Follower
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.decoder.sql.unique_keys import may_be_called
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -73,6 +74,7 @@ def test_what_statements_make_of_keys(follower: Follower) -> None:
     assert len(theirs) == len(KNOWN) + 1
 
 
+@pytest.mark.one_server
 def test_random_keys(follower: Follower, ddl_seed: int) -> None:
     """Every key that is known is there, of a name that its index may have, after each statement."""
     random = Random(ddl_seed)

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from helpers.followed import Follower
 from helpers.live_log import client_of, log_rows, schemas_of, selected
 from helpers.replay import Replay
 from helpers.servers import Server
+from helpers.tracker_harness import Follower
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
 CREATE = """

@@ -15,12 +15,12 @@ from time import monotonic, sleep
 import pymysql
 import pytest
 
+from helpers.delayed_commits import Held, HeldBySemiSync, HeldBySync, SlowSyncServer
 from helpers.gtid_modes import switch, switchable_mode
-from helpers.held_commits import Held, HeldBySemiSync, HeldBySync, SlowSyncServer
 from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import (
     RequestedCheck,
@@ -73,7 +73,7 @@ class Proving:
             self.result = error
 
     def ends(self) -> Watermark:
-        self._thread.join(60)
+        self._thread.join(patience(60))
         assert isinstance(self.result, Watermark), self.result
         return self.result
 
@@ -130,7 +130,7 @@ def held(request: pytest.FixtureRequest) -> Iterator[Held]:
 # A SELECT that lacks what the log has.
 
 
-def test_a_place_in_the_log_proves_nothing(held: Held) -> None:
+def test_watermark_without_a_proof_loses_a_row(held: Held) -> None:
     """What the tests below are about: without a proof the row is lost."""
     with held.committing(f"INSERT INTO {DATABASE}.t VALUES (7, 1)"):
         start = held.server.position()
@@ -139,9 +139,10 @@ def test_a_place_in_the_log_proves_nothing(held: Held) -> None:
     assert log_rows(held.server, start, DATABASE, schemas_of(held.server, DATABASE)) == []
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
-def test_each_proof_waits_for_what_the_log_has(
+def test_proof_waits_for_a_logged_commit_to_be_visible(
     held: Held, wanted: RequestedCheck, statement: str
 ) -> None:
     with ExitStack() as stack:
@@ -166,7 +167,7 @@ def test_each_proof_waits_for_what_the_log_has(
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: RequestedCheck) -> None:
+def test_proof_without_writers_does_not_wait(server: Server, wanted: RequestedCheck) -> None:
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
         server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -175,11 +176,14 @@ def test_nothing_is_waited_for_when_nobody_writes(server: Server, wanted: Reques
         assert (found.position.file, found.position.pos) == position
         assert abs(found.time - server.execute("SELECT UNIX_TIMESTAMP()")[0][0]) <= 2
         assert found.server_id == server.execute("SELECT @@server_id")[0][0]
-        assert monotonic() - began < 5
+        assert monotonic() - began < patience(5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_writers_whose_commits_take_a_moment(server: Server, wanted: RequestedCheck) -> None:
+def test_rows_logged_before_the_watermark_are_visible(
+    server: Server, wanted: RequestedCheck
+) -> None:
     """What a SELECT behind a watermark shows, beside what the log has in front of it."""
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
@@ -233,7 +237,7 @@ class writers:  # noqa: N801 (a context manager)
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(patience(30))
 
     def _write(self, server: Server) -> None:
         with server.connect() as connection, connection.cursor() as cursor:
@@ -252,7 +256,7 @@ def test_a_session_that_forgot_its_transaction(server: Server) -> None:
             assert client.query("SELECT trx_id FROM information_schema.INNODB_TRX")
         began = monotonic()
         watermark = prove(local(server), "innodb_trx")
-        assert monotonic() - began < 5
+        assert monotonic() - began < patience(5)
         connection.commit()
     assert (watermark.position.file, watermark.position.pos) < server.position()
 
@@ -286,7 +290,7 @@ def test_a_statement_that_takes_long(server: Server) -> None:
         wait_until(lambda: bool(server.execute(modified)), "a row is changed", 30, every=0.15)
         with pytest.raises(SnapshotVisibilityTimeoutError, match=f"threads {thread}"):
             prove(local(server), "innodb_trx", patience=0.5)
-        running.join(30)
+        running.join(patience(30))
     prove(local(server), "innodb_trx", patience=5)
 
 
@@ -334,11 +338,11 @@ def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        sleep(0.3)
+        wait_until(lambda: len(readings) > 2, "the list is read again and again")
         yield lambda: max(end - begin for (begin, _), (_, end) in pairwise(readings))
     finally:
         stop.set()
-        reader.join(10)
+        reader.join(patience(10))
 
 
 def test_a_table_of_another_engine(server: Server) -> None:

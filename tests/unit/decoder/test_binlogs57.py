@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from helpers.captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from helpers.decoding import captured_ordinal, decoder, rows_of
+from helpers.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from helpers.replay import Replay, captured_schemas
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 # How many tables each has.
 TABLES = {

@@ -18,8 +18,8 @@ from helpers.decoding import (
     table_map_body,
     table_map_body_for,
 )
+from helpers.implementations import make_decoder
 from helpers.row_logs import FILE, EventLog
-from helpers.twins import make_decoder
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.errors import (
@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from helpers.damage import RawEvent
+from helpers.corrupt_logs import RawEvent
 from helpers.decoding import make_event
 from helpers.events import query_body, rows_body, table_map
 from helpers.payloads import compressed, inner, payload_body

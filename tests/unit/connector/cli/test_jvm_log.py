@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.connector.cli.jvm_log import jvm_lines_to, relevant_lines
 
 # As Spark 4.3 on Java 17 and 25 writes them.
@@ -61,7 +61,7 @@ def test_a_process_started_within_is_heard_and_never_stands_still(*, fails: bool
         # More than a pipe holds.
         code = "import sys\nfor n in range(30000): print('line', n, file=sys.stderr)"
         process = subprocess.Popen([sys.executable, "-c", code])
-    assert process.wait(60) == 0
+    assert process.wait(patience(60)) == 0
     if not fails:
         wait_until(lambda: len(told) == 30000, "all lines are told")
         assert told[-1] == "line 29999"

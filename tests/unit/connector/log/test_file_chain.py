@@ -330,7 +330,7 @@ def test_with_schema_ddl(tmp_path: Path) -> None:
         MySQLBinlogDataSource(given).schema()
 
 
-@pytest.mark.usefixtures("twin")
+@pytest.mark.usefixtures("implementation")
 def test_an_executor_with_other_files(tmp_path: Path) -> None:
     """The range was planned where the files were whole."""
     for n in (1, 2, 3):

@@ -245,14 +245,14 @@ def says_something(event: Event) -> bool:
 
 
 @pytest.mark.parametrize("name", ["ddl_history", "transactions", "rotations", "gtid_no_checksum"])
-def test_statements_with_or_without_rows(name: str, twin: Implementation) -> None:
+def test_statements_with_or_without_rows(name: str, implementation: Implementation) -> None:
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     begin = log.begins()[0]
     everything = list(log.events(begin))
     expected = [event for event in everything if says_something(event)]
     found = list(statement_events(log, begin))
     assert [event for event in found if says_something(event)] == expected
-    assert (len(found) < len(everything)) == (twin == "c")
+    assert (len(found) < len(everything)) == (implementation == "c")
     # From the end asked for on nothing may be missing.
     for event in everything[:: len(everything) // 9]:
         end = log.position(event.file, event.start)

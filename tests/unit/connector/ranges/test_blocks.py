@@ -1,4 +1,4 @@
-"""A pulled range by the compiled scan: the events, and the errors, that its Python twin gives."""
+"""A pulled range by the compiled scan: the events and errors of the Python implementation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
@@ -99,7 +99,7 @@ def test_any_part_of_a_log(name: str) -> None:
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
 @pytest.mark.parametrize("size", [1, 300, 1_000])
 def test_steps_end_where_transactions_do(name: str, size: int) -> None:
-    """As the twin tells them event by event, with the event in front of each."""
+    """As the Python implementation tells them event by event, with the event in front of each."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
     # Where each transaction ends -> what is wanted up to there.
@@ -215,14 +215,14 @@ def test_closing_ends_the_thread(late: bool) -> None:
                 wait_until(lambda: interrupt.stopped, "somebody stops it")
             interrupt.watch(line)
             taken.set()
-            assert line.broken.wait(10)
+            assert line.broken.wait(patience(10))
         finally:
             closed.set()
 
     items = prefetched(make, lambda _: 1, 10)
     assert next(items) == 1
     if not late:
-        assert taken.wait(5)
+        assert taken.wait(patience(5))
     items.close()
     assert closed.is_set()
     assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType
 
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder, xa_prepare_body
-from helpers.filtered import xa
+from helpers.filter_harness import xa
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 CREATE = "CREATE TABLE t (a INT)"
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.captured_logs import READABLE
-from helpers.damage import RawEvent
+from helpers.corrupt_logs import RawEvent
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder, query_body, rows_body, table_map
 from helpers.payloads import inner, payload_body, repacked
+from helpers.recorded_logs import READABLE
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 ALL = "insert,update,delete,truncate,ddl"
 CREATE = "CREATE TABLE t (a INT)"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from helpers.captured_logs import describe
 from helpers.decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
 from helpers.events import LogBuilder
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 INT = ColumnSchema("id", "int")
 ROTATIONS = str(CAPTURED / "rotations.*.binlog")

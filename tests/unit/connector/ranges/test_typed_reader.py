@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED, simple_schema
 from helpers.events import LogBuilder
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
-from helpers.restored import ALL_SCENARIOS
+from helpers.restored_tables import ALL_SCENARIOS
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, collected
@@ -43,7 +43,7 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 CONTENT = arrow_schema(output_schema(StringType()))
 # Logs whose statements make their tables.
@@ -150,6 +150,7 @@ def assert_same(options: Options, partition: RangePartition) -> int:
 REFUSED = {"transactions", "statements"}
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
 def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typed_reader, "_MAX_COLUMNS", 10_000)

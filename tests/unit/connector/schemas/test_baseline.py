@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.later_logs import LATER, assert_equals_select, describe, read, schemas_of
 
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 SCENARIOS: dict[str, tuple[str, ...]] = {
     "compressed": (),

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from helpers.buffer_log import EMPTY, Log, at, mark, new_log, numbers
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
@@ -360,8 +361,8 @@ def test_the_tail_waits_while_the_index_is_full(by: str) -> None:
     else:
         log.buffer.close()
         assert log.buffer.closed
-    assert tail.through.wait(5)
-    tail.thread.join(5)
+    assert tail.through.wait(patience(5))
+    tail.thread.join(patience(5))
 
 
 def test_a_batch_without_limits_loses_nothing_while_the_index_gets_coarser() -> None:
@@ -386,9 +387,9 @@ def test_wait() -> None:
     assert log.buffer.wait(lambda: True)
     assert not log.buffer.wait(lambda: False, timeout=0.05)
     threading.Timer(0.05, log.transaction).start()
-    assert log.buffer.wait(lambda: log.buffer.tip.position > at(4), timeout=5)
+    assert log.buffer.wait(lambda: log.buffer.tip.position > at(4), timeout=patience(5))
     threading.Timer(0.05, log.buffer.set_error, [ServerError("gone")]).start()
-    assert log.buffer.wait(lambda: False, timeout=5), "an error ends the waiting"
+    assert log.buffer.wait(lambda: False, timeout=patience(5)), "an error ends the waiting"
     assert isinstance(log.buffer.error, ServerError)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.events import LogBuilder, xa_prepare_body
-from helpers.filtered import xa, xid
+from helpers.filter_harness import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransacti
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 A = xid(b"a")
 

@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 # MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
 # their checksums.

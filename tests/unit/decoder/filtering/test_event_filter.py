@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.events import LogBuilder, dummy_rows_body, rows_body, rows_query_body, table_map
-from helpers.filtered import GROUP, Filtered, filtered, xa, xid
+from helpers.filter_harness import GROUP, Filtered, filtered, xa, xid
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType

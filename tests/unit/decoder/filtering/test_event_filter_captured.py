@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of
-from helpers.filtered import Filtered
+from helpers.filter_harness import Filtered
+from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import StatementFormatError, UnsupportedTransactionError

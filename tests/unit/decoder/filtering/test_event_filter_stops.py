@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from helpers.events import LogBuilder, incident_body, query_body, rows_body, xa_prepare_body
-from helpers.filtered import GROUP, filtered, xa, xid
+from helpers.filter_harness import GROUP, filtered, xa, xid
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,

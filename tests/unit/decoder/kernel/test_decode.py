@@ -1,4 +1,4 @@
-"""The compiled decode loop against its Python twin: the same rows, the same errors."""
+"""The compiled decode loop against the Python implementation: the same rows, the same errors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
-from helpers.captured_logs import SCENARIOS, load
-from helpers.damage import RawEvent
-from helpers.decode_twins import (
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.corrupt_logs import RawEvent
+from helpers.decode_parity import (
     KINDS,
     PAYLOADS,
     Nothing,
+    Parity,
     Payloads,
-    Twins,
     assert_same,
     blocks_of_one,
 )
 from helpers.made_logs import MadeTable, logs, tables
+from helpers.recorded_logs import SCENARIOS, load
 from helpers.replay import captured_schemas
 from helpers.row_logs import INT, VALUES_OF, WRITE, EventLog, RowLog
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
@@ -41,19 +41,20 @@ TESTS = Path(__file__).parents[3]
 # --- logs that a server wrote
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("batch_rows", [16_384, 3])
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: list[Event]) -> None:
     described, events = load(scenario)
-    twins = Twins(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
-    expected = twins.python(events)
-    found = twins.assert_same(events)
+    parity = Parity(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
+    expected = parity.python(events)
+    found = parity.assert_same(events)
     # Not a row of them needs the Python decoder, but for the one that nobody can read.
     assert len(by_hand) == (found.error is not None)
     assert found.sizes == expected.sizes
     assert sum(found.sizes) > 0 or found.error is not None
-    assert_same(twins.schema, expected, twins.kernel(blocks_of_one(events)))
+    assert_same(parity.schema, expected, parity.kernel(blocks_of_one(events)))
 
 
 def test_names_of_missing_columns_count() -> None:
@@ -63,9 +64,9 @@ def test_names_of_missing_columns_count() -> None:
     log.table_map([(column, 0) for column in columns])
     images = (b"\xfe" + number.to_bytes(4, "little") for number in range(500))
     log.rows(WRITE, len(columns), *images, present=b"\x01")
-    twins = Twins([TableSchema("d", "t", tuple(columns))], Payloads("json"), batch_bytes=100_000)
-    found = twins.assert_same(log.events)
-    assert found.sizes == twins.python(log.events).sizes
+    parity = Parity([TableSchema("d", "t", tuple(columns))], Payloads("json"), batch_bytes=100_000)
+    found = parity.assert_same(log.events)
+    assert found.sizes == parity.python(log.events).sizes
     assert max(batch.nbytes for batch in found.batches) < 400_000
 
 
@@ -74,8 +75,8 @@ def test_names_of_missing_columns_count() -> None:
 def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
     for scenario in ("gtid_no_checksum", "temporals", "row_images", "charsets"):
         described, events = load(scenario)
-        twins = Twins(captured_schemas(described), Payloads(kind), batch_bytes=batch_bytes)
-        assert twins.assert_same(events).sizes == twins.python(events).sizes
+        parity = Parity(captured_schemas(described), Payloads(kind), batch_bytes=batch_bytes)
+        assert parity.assert_same(events).sizes == parity.python(events).sizes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,17 +92,17 @@ def test_columns_are_left_out(scenario: str, kind: str) -> None:
             if len(schema.columns) > 2
         ]
         columns = ColumnFilter.parse(",".join(names) or None)
-        Twins(schemas, Payloads(kind, columns=columns)).assert_same(events)
+        Parity(schemas, Payloads(kind, columns=columns)).assert_same(events)
 
 
 @pytest.mark.parametrize("operations", ["insert", "update", "delete", "truncate"])
 def test_operations(operations: str) -> None:
     described, events = load("row_images")
     for kind in KINDS:
-        twins = Twins(
+        parity = Parity(
             captured_schemas(described), Payloads(kind), operations=frozenset({operations})
         )
-        twins.assert_same(events)
+        parity.assert_same(events)
 
 
 # In `virtual_columns` some documents are none, and without a schema nothing tells which.
@@ -110,12 +111,13 @@ def test_operations(operations: str) -> None:
 def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
-    Twins(schemas, Payloads(kind), lookup=Nothing(), positional=True).assert_same(events)
+    Parity(schemas, Payloads(kind), lookup=Nothing(), positional=True).assert_same(events)
     assert not by_hand
-    Twins(schemas, Payloads(kind), lookup=Nothing()).assert_same(events)
+    Parity(schemas, Payloads(kind), lookup=Nothing()).assert_same(events)
     assert len(by_hand) == 1
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
@@ -136,9 +138,12 @@ def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
                 for column in columns
             ]
             promised.append(replace(schema, columns=(new, *changed)))
-        Twins(schemas, Payloads("struct", unplaced=unplaced, promised=promised)).assert_same(events)
+        Parity(schemas, Payloads("struct", unplaced=unplaced, promised=promised)).assert_same(
+            events
+        )
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_damaged_logs(scenario: str, kind: str) -> None:
@@ -161,9 +166,9 @@ def test_damaged_logs(scenario: str, kind: str) -> None:
                 body[random.randrange(len(body))] ^= 1 << random.randrange(8)
             kept = event.end - event.start - len(event.body)
             damaged[at] = event._replace(body=bytes(body), end=event.start + kept + len(body))
-        twins = Twins(schemas, Payloads(kind), batch_rows=random.choice((1, 7, 16_384)))
-        expected, found = twins.python(damaged), twins.kernel(blocks_of_one(damaged))
-        assert_same(twins.schema, expected, found)
+        parity = Parity(schemas, Payloads(kind), batch_rows=random.choice((1, 7, 16_384)))
+        expected, found = parity.python(damaged), parity.kernel(blocks_of_one(damaged))
+        assert_same(parity.schema, expected, found)
         refused += found.error is not None
     assert refused > 4
 
@@ -180,12 +185,14 @@ def events_of(made: list[RawEvent]) -> list[Event]:
     return log.events
 
 
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_random_tables(payload: str) -> None:
+def test_random_tables(payload: str, part: int) -> None:
     """The same logs every time; tests/fuzz makes others."""
 
-    @seed(payload)
-    @settings(max_examples=120, database=None, suppress_health_check=list(HealthCheck))
+    @seed(f"{payload} {part}")
+    @settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
     @given(
         st.data(),
         tables(),
@@ -199,9 +206,9 @@ def test_random_tables(payload: str) -> None:
     )
     def run(data: st.DataObject, made: list[MadeTable], choices: dict[str, Any]) -> None:
         events = events_of(data.draw(logs(made, checksum=True)))
-        twins = Twins([table.schema for table in made], PAYLOADS[payload], **choices)
-        expected, found = twins.python(events), twins.kernel(pack_events(events))
-        assert_same(twins.schema, expected, found)
+        parity = Parity([table.schema for table in made], PAYLOADS[payload], **choices)
+        expected, found = parity.python(events), parity.kernel(pack_events(events))
+        assert_same(parity.schema, expected, found)
         if found.error is None and payload != "struct-interval":
             assert found.sizes == expected.sizes
 
@@ -246,7 +253,7 @@ def test_other_types_in_the_struct(
         modes: tuple[Unplaced, ...] = ("stop", "rescue", "ignore")
         for unplaced in modes:
             payload = Payloads("struct", options, unplaced=unplaced, promised=promised)
-            found = Twins([schema], payload).assert_same(log.events)
+            found = Parity([schema], payload).assert_same(log.events)
         placed += found.error is None
     # What fits, fits without the Python decoder.
     assert placed > 0

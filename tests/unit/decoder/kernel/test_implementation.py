@@ -1,4 +1,4 @@
-"""Which twin is loaded: asked for, missing, misspelt; in processes of their own."""
+"""Which implementation is loaded: asked for, missing, misspelt; in processes of their own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pyspark_mysqlbinlog
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     KERNEL_MODULES,
     VARIABLE,
@@ -41,7 +42,7 @@ def ask(asked: str | None, path: Path | None = None) -> subprocess.CompletedProc
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=False,
     )
 

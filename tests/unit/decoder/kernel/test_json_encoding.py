@@ -1,4 +1,4 @@
-"""JSON texts as binary documents by both twins: byte for byte, or the same refusal."""
+"""JSON texts as binary documents by both implementations: byte for byte, or the same refusal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 import pytest
 
 from helpers.result_packets import counted, plan_of, row
-from helpers.result_row_twins import RowTwins
+from helpers.result_row_parity import RowParity
 from helpers.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json
 from pyspark_mysqlbinlog.errors import MalformedResultError
 
-PLAIN = RowTwins(plan_of([column("json")]))
-TYPED = RowTwins(plan_of([column("json")], typed_json=True))
+PLAIN = RowParity(plan_of([column("json")]))
+TYPED = RowParity(plan_of([column("json")], typed_json=True))
 
 # What both read, and the kernel by itself.
 TEXTS = r"""
@@ -71,7 +71,7 @@ false
 {"a": 1, "a": 2}
 """.strip("\n").split("\n")
 
-# What the kernel leaves to the twin, which reads some of it.
+# What the kernel leaves to the Python implementation, which reads some of it.
 ODD = [
     "",
     " ",
@@ -108,10 +108,10 @@ ODD = [
 ]
 
 
-def document_of(twins: RowTwins, text: bytes) -> bytes | Exception:
+def document_of(parity: RowParity, text: bytes) -> bytes | Exception:
     """The document that both make of a text, or why they don't."""
-    twins.by_hand.clear()
-    image = twins.encode_row(row([counted(text)]))
+    parity.by_hand.clear()
+    image = parity.encode_row(row([counted(text)]))
     if isinstance(image, bytes):
         assert image[:1] == b"\xfe"
         assert int.from_bytes(image[1:5], "little") == len(image) - 5
@@ -188,16 +188,16 @@ def test_a_hundred_levels() -> None:
 
 def test_documents_between_other_columns() -> None:
     """A document is longer than its text: what stands before it must not be lost."""
-    twins = RowTwins(plan_of([column("int"), column("json"), column("json"), column("int")]))
+    parity = RowParity(plan_of([column("int"), column("json"), column("json"), column("int")]))
     for count in (1, 100, 5_000):
         text = "[" + ",".join(["1"] * count) + "]"
         values = [b"1234", counted(text.encode()), counted(text.encode()), b"5678"]
-        image = twins.encode_row(row(values))
+        image = parity.encode_row(row(values))
         assert isinstance(image, bytes)
         assert image[:5] == b"\xf01234"
         assert image[-4:] == b"5678"
         assert len(image) > 2 * len(text)
-    assert not twins.by_hand
+    assert not parity.by_hand
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if len(text) < 80])

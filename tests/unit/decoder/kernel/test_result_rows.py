@@ -1,11 +1,11 @@
-"""Rows of a result by both twins: the same images, byte for byte, or the same error."""
+"""Rows of a result by both implementations: the same images, byte for byte, or the same error."""
 
 from __future__ import annotations
 
 import pytest
 
 from helpers.result_packets import COLUMNS, END, packet, plan_of, result_value, row
-from helpers.result_row_twins import RowTwins
+from helpers.result_row_parity import RowParity
 from helpers.value_bytes import VALUES, column, text
 from pyspark_mysqlbinlog.decoder.kernel.implementation import using
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages, row_images
@@ -24,16 +24,16 @@ STORED = [
 _ERROR = b"\xff\x25\x05#70100Query execution was interrupted"
 
 
-def _twins(*columns: ColumnSchema) -> RowTwins:
-    return RowTwins(plan_of(columns))
+def _parity(*columns: ColumnSchema) -> RowParity:
+    return RowParity(plan_of(columns))
 
 
-def _stored_row(twins: RowTwins, *stored: bytes | None) -> bytes:
-    columns = zip(twins.plan.columns, stored, strict=True)
+def _stored_row(parity: RowParity, *stored: bytes | None) -> bytes:
+    columns = zip(parity.plan.columns, stored, strict=True)
     return row([None if raw is None else result_value(each, raw) for each, raw in columns])
 
 
-def test_kinds_have_the_twins_numbers() -> None:
+def test_kinds_have_equal_numbers_in_both_implementations() -> None:
     from pyspark_mysqlbinlog.decoder.kernel import _result_rows
 
     kernel = {kind.name.upper(): int(kind) for kind in _result_rows.Kind}
@@ -45,16 +45,16 @@ def test_kinds_have_the_twins_numbers() -> None:
 
 @pytest.mark.parametrize(("described", "stored"), STORED, ids=lambda each: repr(each)[:60])
 def test_a_value_is_stored_as_in_the_log(described: ColumnSchema, stored: bytes) -> None:
-    twins = _twins(described)
-    payload = _stored_row(twins, stored)
-    assert twins.encode_row(payload) == b"\xfe" + stored
-    assert twins.encode(packet(payload)) == Encoded(4 + len(payload), 1, b"\xfe" + stored, False)
-    assert not twins.by_hand
+    parity = _parity(described)
+    payload = _stored_row(parity, stored)
+    assert parity.encode_row(payload) == b"\xfe" + stored
+    assert parity.encode(packet(payload)) == Encoded(4 + len(payload), 1, b"\xfe" + stored, False)
+    assert not parity.by_hand
 
 
 def test_nulls_in_every_place() -> None:
     for count in range(1, 20):
-        twins = _twins(*[column("tinyint")] * count)
+        parity = _parity(*[column("tinyint")] * count)
         for nulls in [set(), set(range(count)), *({at} for at in range(count))]:
             values = [None if at in nulls else bytes((at,)) for at in range(count)]
             bits = sum(1 << at for at in nulls)
@@ -62,38 +62,38 @@ def test_nulls_in_every_place() -> None:
             image = (bits | unused).to_bytes((count + 7) // 8, "little") + b"".join(
                 filter(None, values)
             )
-            assert twins.encode_row(row(values)) == image
-        assert not twins.by_hand
+            assert parity.encode_row(row(values)) == image
+        assert not parity.by_hand
         # A NULL of a column that is not there.
         payload = bytearray(row([b"x"] * count))
         if (count + 2) % 8:
             payload[(count + 9) // 8] |= 0x80
-            assert isinstance(twins.encode_row(bytes(payload)), MalformedResultError)
+            assert isinstance(parity.encode_row(bytes(payload)), MalformedResultError)
 
 
 def test_excluded_columns() -> None:
-    twins = RowTwins(
+    parity = RowParity(
         plan_of([column("int"), text("text"), column("json")], excluded=frozenset({1, 2}))
     )
-    assert twins.encode_row(row([b"abcd", None, None])) == b"\xfeabcd"
-    assert not twins.by_hand
-    assert isinstance(twins.encode_row(row([b"abcd", b"\x01x", None])), MalformedResultError)
+    assert parity.encode_row(row([b"abcd", None, None])) == b"\xfeabcd"
+    assert not parity.by_hand
+    assert isinstance(parity.encode_row(row([b"abcd", b"\x01x", None])), MalformedResultError)
 
 
 def test_a_row_of_every_column() -> None:
     stored = dict(STORED)
-    twins = _twins(*stored)
+    parity = _parity(*stored)
     image = bytes((len(stored) + 7) // 8 - 1) + (0xFF << len(stored) % 8 & 0xFF).to_bytes(1, "big")
-    payload = _stored_row(twins, *stored.values())
-    assert twins.encode_row(payload) == image + b"".join(stored.values())
-    assert not twins.by_hand
+    payload = _stored_row(parity, *stored.values())
+    assert parity.encode_row(payload) == image + b"".join(stored.values())
+    assert not parity.by_hand
     for size in range(len(payload)):
-        assert isinstance(twins.encode_row(payload[:size]), MalformedResultError)
-    assert isinstance(twins.encode_row(payload + b"\x00"), MalformedResultError)
+        assert isinstance(parity.encode_row(payload[:size]), MalformedResultError)
+    assert isinstance(parity.encode_row(payload + b"\x00"), MalformedResultError)
 
 
 def test_every_end_of_the_buffer() -> None:
-    twins = _twins(column("int"), text("varchar", 10))
+    parity = _parity(column("int"), text("varchar", 10))
     rows = [
         row([pack, text]) for pack, text in ((b"1234", b"\x02ab"), (b"5678", None), (None, None))
     ]
@@ -102,7 +102,7 @@ def test_every_end_of_the_buffer() -> None:
     for payload in rows:
         ends.append(ends[-1] + 4 + len(payload))
     for size in range(len(packets) + 1):
-        found = twins.encode(packets[:size])
+        found = parity.encode(packets[:size])
         assert isinstance(found, Encoded)
         assert found.consumed == max(end for end in ends if end <= size)
         assert found.rows == ends.index(found.consumed)
@@ -111,38 +111,40 @@ def test_every_end_of_the_buffer() -> None:
 
 @pytest.mark.parametrize("end", [END, _ERROR])
 def test_what_is_no_row_is_left(end: bytes) -> None:
-    twins = _twins(column("int"))
+    parity = _parity(column("int"))
     first = packet(row([b"1234"]))
-    assert twins.encode(first + packet(end)) == Encoded(len(first), 1, b"\xfe1234", True)
-    assert twins.encode(packet(end)) == Encoded(0, 0, b"", True)
+    assert parity.encode(first + packet(end)) == Encoded(len(first), 1, b"\xfe1234", True)
+    assert parity.encode(packet(end)) == Encoded(0, 0, b"", True)
     # Not before it is all there: the error says why.
-    assert twins.encode(packet(end)[:-1]) == Encoded(0, 0, b"", False)
+    assert parity.encode(packet(end)[:-1]) == Encoded(0, 0, b"", False)
 
 
 def test_a_row_of_many_packets_is_left() -> None:
-    twins = _twins(text("longtext"))
+    parity = _parity(text("longtext"))
     first = packet(row([b"\x01a"]))
     for rest in (b"\xff\xff\xff\x01\x00", b"\xff\xff\xff\x01" + bytes(0xFFFFFF)):
-        assert twins.encode(first + rest) == Encoded(len(first), 1, b"\xfe\x01\x00\x00\x00a", False)
+        assert parity.encode(first + rest) == Encoded(
+            len(first), 1, b"\xfe\x01\x00\x00\x00a", False
+        )
 
 
 def test_a_packet_without_a_payload() -> None:
-    twins = _twins(column("int"))
-    assert twins.encode(b"\x00\x00\x00\x01") == Encoded(0, 0, b"", False)
-    assert isinstance(twins.encode(b"\x00\x00\x00\x01\x00"), MalformedResultError)
+    parity = _parity(column("int"))
+    assert parity.encode(b"\x00\x00\x00\x01") == Encoded(0, 0, b"", False)
+    assert isinstance(parity.encode(b"\x00\x00\x00\x01\x00"), MalformedResultError)
 
 
 def test_so_many_images_at_a_time() -> None:
-    twins = _twins(text("mediumtext"))
+    parity = _parity(text("mediumtext"))
     payload = row([b"\xfc\xff\x0f" + bytes(0x0FFF)])
-    found = twins.encode(packet(payload) * 20)
+    found = parity.encode(packet(payload) * 20)
     assert isinstance(found, Encoded)
     assert found.rows == IMAGES_BYTES // 0x1000
     assert len(found.images) >= IMAGES_BYTES
-    assert not twins.by_hand
+    assert not parity.by_hand
     # A row that is larger comes whole.
     large = row([b"\xfd" + (2 << 20).to_bytes(3, "little") + bytes(2 << 20)])
-    found = twins.encode(packet(large) * 2)
+    found = parity.encode(packet(large) * 2)
     assert isinstance(found, Encoded)
     assert found.rows == 1
 
@@ -150,25 +152,25 @@ def test_so_many_images_at_a_time() -> None:
 @pytest.mark.parametrize("described", COLUMNS, ids=lambda each: repr(each)[:60])
 def test_damage_is_told_alike(described: ColumnSchema) -> None:
     """Every byte of a row changed in many ways; most are no values any more, some are others."""
-    twins = _twins(described, column("tinyint"))
-    sizes = (twins.plan.columns[0].size,)
-    stored = [raw for kind, raw in STORED if kind == described] or [_zeros(twins, *sizes)]
+    parity = _parity(described, column("tinyint"))
+    sizes = (parity.plan.columns[0].size,)
+    stored = [raw for kind, raw in STORED if kind == described] or [_zeros(parity, *sizes)]
     refused = 0
     for raw in stored:
-        payload = _stored_row(twins, raw, b"\x07")
-        assert isinstance(twins.encode_row(payload), bytes)
-        assert not twins.by_hand
+        payload = _stored_row(parity, raw, b"\x07")
+        assert isinstance(parity.encode_row(payload), bytes)
+        assert not parity.by_hand
         for at in range(len(payload)):
             for byte in (0, 1, 0x2D, 0x2E, 0x30, 0x3A, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFE, 0xFF):
                 damaged = payload[:at] + bytes((byte,)) + payload[at + 1 :]
-                refused += not isinstance(twins.encode_row(damaged), bytes)
-        twins.by_hand.clear()
+                refused += not isinstance(parity.encode_row(damaged), bytes)
+        parity.by_hand.clear()
     assert refused
 
 
-def _zeros(twins: RowTwins, size: int) -> bytes:
+def _zeros(parity: RowParity, size: int) -> bytes:
     """A stored value of a column that the table of values does not have."""
-    selected = twins.plan.columns[0]
+    selected = parity.plan.columns[0]
     match selected.kind:
         case Kind.DECIMAL:
             return b"\x80" + bytes(size - 1)
@@ -178,7 +180,7 @@ def _zeros(twins: RowTwins, size: int) -> bytes:
             return bytes(size)
 
 
-def test_the_choice_of_twin() -> None:
+def test_choice_of_implementation() -> None:
     plan = plan_of([column("int")])
     with using("python"):
         assert isinstance(row_images(plan), RowImages)

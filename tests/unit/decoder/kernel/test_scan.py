@@ -1,4 +1,4 @@
-"""The compiled scan beside its twins: the same events kept, boundaries and errors."""
+"""The compiled scan and Python's: the same events kept, boundaries and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from helpers.compiled import scan as kernel
 from helpers.decoding import CAPTURED, raws_in
 from helpers.events import (
     LogBuilder,
@@ -20,12 +19,13 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.scan_twins import (
+from helpers.require_kernel import scan as kernel
+from helpers.scan_parity import (
     FILE,
     Captures,
     always,
+    by_both,
     by_scan,
-    by_twins,
     compare,
     framed,
     in_format,
@@ -109,7 +109,7 @@ def test_from_a_socket() -> None:
     log.begin().rows(1, "t", *range(100_000)).xid()
     raws = log.raws
     data = framed(raws) + b"\x01\x00\x00\x00\xfe"
-    expected = by_twins(data, EventReader(FILE, 4), EventFilter(wants), packets=True)
+    expected = by_both(data, EventReader(FILE, 4), EventFilter(wants), packets=True)
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -157,7 +157,7 @@ def test_nothing_is_read_where_nothing_is_open() -> None:
 
 
 def test_a_position_that_wraps_at_4_gib() -> None:
-    """log_pos has 32 bits; the event that ends at 0 of them is the twin's."""
+    """log_pos has 32 bits; the event that ends at 0 of them is the Python implementation's."""
     log = LogBuilder(pos=(1 << 32) - 700)
     for n in range(20):
         log.begin().rows(1, "t", n).xid()

@@ -1,4 +1,4 @@
-"""The compiled scan of damaged logs: the same error at the same place as its twins'."""
+"""The compiled scan of damaged logs: the same error at the same place as in Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import pytest
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import CAPTURED, raws_in
 from helpers.events import LogBuilder
-from helpers.scan_twins import always, compare, framed, wants_half
+from helpers.scan_parity import always, compare, framed, wants_half
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
-from helpers.decode_twins import KINDS, Payloads, Twins
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.decode_parity import KINDS, Parity, Payloads
 from helpers.decoding import ByPosition, StaticSchemas, simple_schema
 from helpers.events import gtid_body, query_body
 from helpers.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
@@ -44,15 +44,15 @@ def test_schema_changes_between_rows_of_one_table_map() -> None:
 
     before, after = simple_schema(enum), simple_schema(replace(enum, labels=("x", "y")))
     lookup = ByPosition(before, change, after)
-    twins = Twins([before], Payloads("json"), lookup=lookup)
-    twins.python(log.events)
+    parity = Parity([before], Payloads("json"), lookup=lookup)
+    parity.python(log.events)
     assert len(lookup.asked) == 3
     lookup.asked.clear()
-    found = twins.kernel(pack_events(log.events))
+    found = parity.kernel(pack_events(log.events))
     texts = [text for batch in found.batches for text in batch.column("after").to_pylist()]
     assert texts == ['{"e":"b"}', '{"e":"y"}', '{"e":"y"}']
     assert len(lookup.asked) == 2
-    twins.assert_same(log.events)
+    parity.assert_same(log.events)
 
 
 def truncates(event: Event) -> list[StatementRow]:
@@ -75,8 +75,8 @@ def test_statements_come_between_rows(batch_rows: int) -> None:
             ints(1, log=log)
         log.add(EventType.XID_EVENT, bytes(8))
     for kind in KINDS:
-        twins = Twins([T], Payloads(kind), statement_rows=truncates, batch_rows=batch_rows)
-        found = twins.assert_same(log.events)
+        parity = Parity([T], Payloads(kind), statement_rows=truncates, batch_rows=batch_rows)
+        found = parity.assert_same(log.events)
         assert sum(batch.column("op").to_pylist().count("t") for batch in found.batches) == 6
 
 
@@ -101,7 +101,7 @@ def test_tables_that_the_loop_has_no_plan_for(
         if number % 3 == 2:
             log.add(EventType.XID_EVENT, bytes(8))
     schemas = [T, TableSchema("d", "odd", (INT,))]
-    found = Twins(schemas, Payloads(kind)).assert_same(log.events)
+    found = Parity(schemas, Payloads(kind)).assert_same(log.events)
     assert len(by_hand) >= 600 // every
     if every == 200:
         # Not one small batch for each turn, and most rows by the loop.
@@ -138,12 +138,12 @@ def test_rows_from_the_middle_of_an_event(
     log.rows(DELETE, 3, *rows[:11])
     log.rows(UPDATE, 3, *(image for row in rows for image in (rows[0], row)))
     schema = TableSchema("d", "t", (text, date, enum))
-    Twins([schema], Payloads(kind), batch_rows=batch_rows).assert_same(log.events)
+    Parity([schema], Payloads(kind), batch_rows=batch_rows).assert_same(log.events)
     assert by_hand
     # One that nobody can read: what comes before it is there.
     log.rows(WRITE, 3, *rows[:10], bytes([0, 0]) + bytes(3) + b"\x04")
-    twins = Twins([schema], Payloads(kind), batch_rows=1)
-    found = twins.assert_same(log.events)
+    parity = Parity([schema], Payloads(kind), batch_rows=1)
+    found = parity.assert_same(log.events)
     assert isinstance(found.error, SchemaMismatchError)
     assert sum(found.sizes) == 30 + 11 + 30 + 10
 
@@ -156,9 +156,9 @@ def test_only_the_last_table_maps_are_known() -> None:
     ints(5, table_id=10, log=log)  # used again, so that 11 is the oldest
     ints(6, table_id=2000, log=log)
     log.rows(WRITE, 1, int_row(7), table_id=10)
-    Twins([T], Payloads("json")).assert_same(log.events)
+    Parity([T], Payloads("json")).assert_same(log.events)
     log.rows(WRITE, 1, int_row(8), table_id=11)
-    found = Twins([T], Payloads("json")).assert_same(log.events)
+    found = Parity([T], Payloads("json")).assert_same(log.events)
     assert isinstance(found.error, MalformedEventError)
 
 
@@ -178,7 +178,7 @@ def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
         ints(table_id, table=table, table_id=table_id, log=log)
     schemas = [T, replace(T, table="u")]
     for kind in KINDS:
-        found = Twins(schemas, Payloads(kind), batch_rows=300).assert_same(log.events)
+        found = Parity(schemas, Payloads(kind), batch_rows=300).assert_same(log.events)
         assert found.sizes == [300] * 6 + [200]
     assert len(made) == 2 * len(KINDS)
 
@@ -197,7 +197,7 @@ def test_one_refusal_for_all_ids_of_a_table(
     for table_id in range(100, 1100):
         ints(table_id, table_id=table_id, log=log)
     for kind in KINDS:
-        assert Twins([T], Payloads(kind)).assert_same(log.events).sizes == [1000]
+        assert Parity([T], Payloads(kind)).assert_same(log.events).sizes == [1000]
     assert len(asked) == len(KINDS)
     assert len(by_hand) == 1000 * len(KINDS)
 
@@ -223,8 +223,8 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(decoder_module, "table_plan", some)
     # Batches of one row, so that the loop is asked again each time.
     lookup = ByPosition(before, change, after)
-    twins = Twins([before], Payloads("json"), lookup=lookup, batch_rows=1)
-    assert twins.assert_same(log.events).sizes == [1] * 4
+    parity = Parity([before], Payloads("json"), lookup=lookup, batch_rows=1)
+    assert parity.assert_same(log.events).sizes == [1] * 4
     assert [each is None for each in made] == [True, False]
 
 
@@ -242,7 +242,7 @@ def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch)
     for number in range(100):
         log = RowLog(4, f"mysql-bin.{number + 1:06}")
         events += ints(number, table_id=1000 + number, log=log).events
-    found = Twins([T], Payloads("json")).assert_same(events)
+    found = Parity([T], Payloads("json")).assert_same(events)
     assert sum(found.sizes) == 100
     (whole,) = ranges
     assert len(whole._python.table_maps) == 1
@@ -260,7 +260,7 @@ def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> No
         make(self, event)
 
     monkeypatch.setattr(decoder_module._Range, "_make_plan", noting)
-    assert Twins([T], Payloads("json")).assert_same(log.events).sizes == [1000]
+    assert Parity([T], Payloads("json")).assert_same(log.events).sizes == [1000]
     assert seen == [6]
 
 
@@ -268,14 +268,14 @@ def test_table_ids_of_another_file() -> None:
     log = ints(1)
     later = RowLog(4, "mysql-bin.000004")
     later.rows(WRITE, 1, int_row(2))
-    found = Twins([T], Payloads("json")).assert_same(log.events + later.events)
+    found = Parity([T], Payloads("json")).assert_same(log.events + later.events)
     assert isinstance(found.error, MalformedEventError)
     later = ints(2, 3, log=RowLog(4, "mysql-bin.000004"))
     again = RowLog(log.pos)
     again.rows(WRITE, 1, int_row(4))
-    found = Twins([T], Payloads("json")).assert_same(log.events + later.events)
+    found = Parity([T], Payloads("json")).assert_same(log.events + later.events)
     assert sum(found.sizes) == 3
-    found = Twins([T], Payloads("json")).assert_same(log.events + later.events + again.events)
+    found = Parity([T], Payloads("json")).assert_same(log.events + later.events + again.events)
     assert isinstance(found.error, MalformedEventError)
 
 
@@ -286,7 +286,7 @@ def test_table_id_with_another_table() -> None:
     ints(3, log=log)
     schemas = [T, TableSchema("d", "u", (ColumnSchema("c", "smallint"),))]
     for kind in KINDS:
-        assert sum(Twins(schemas, Payloads(kind)).assert_same(log.events).sizes) == 4
+        assert sum(Parity(schemas, Payloads(kind)).assert_same(log.events).sizes) == 4
 
 
 def test_wrong_rows_events() -> None:
@@ -301,7 +301,7 @@ def test_wrong_rows_events() -> None:
         for body in bodies:
             log = ints(1)
             log.add(kind, head + bytes.fromhex(body))
-            refused += Twins([T], Payloads("json")).assert_same(log.events).error is not None
+            refused += Parity([T], Payloads("json")).assert_same(log.events).error is not None
     assert refused >= 6 * (len(bodies) - 2)
 
 
@@ -312,9 +312,9 @@ def test_file_without_a_number() -> None:
         raise InvalidPositionError(f"{file} has none")
 
     for ordinal in (lambda _: None, refuses):
-        found = Twins([T], Payloads("json"), file_ordinal=ordinal).assert_same(log.events)
+        found = Parity([T], Payloads("json"), file_ordinal=ordinal).assert_same(log.events)
         assert isinstance(found.error, InvalidPositionError)
-    found = Twins([T], Payloads("json"), file_ordinal=lambda _: 5).assert_same(log.events)
+    found = Parity([T], Payloads("json"), file_ordinal=lambda _: 5).assert_same(log.events)
     assert found.sizes == [1]
 
 
@@ -327,7 +327,7 @@ def test_more_columns_than_promised_in_images_that_have_them() -> None:
     log.add(WRITE, head + b"\x01" + int_row(1))
     log.add(WRITE, head + b"\x03" + int_row(1) + bytes(4))
     schema = TableSchema("d", "t", tuple(column for column, _ in both))
-    found = Twins([schema], Payloads("struct", promised=[T]), batch_rows=1).assert_same(log.events)
+    found = Parity([schema], Payloads("struct", promised=[T]), batch_rows=1).assert_same(log.events)
     assert isinstance(found.error, SchemaChangedError)
     assert found.sizes == [1]
 
@@ -335,14 +335,14 @@ def test_more_columns_than_promised_in_images_that_have_them() -> None:
 @pytest.mark.parametrize("cut", [1, 18, 19, 20])
 def test_block_that_is_cut_short(cut: int) -> None:
     (block,) = pack_events(ints(1).events)
-    twins = Twins([T], Payloads("json"))
+    parity = Parity([T], Payloads("json"))
     with pytest.raises(MalformedEventError, match=r"cut short.*at mysql-bin\.000003"):
-        raise twins.kernel([block._replace(data=block.data[:-cut])]).error or AssertionError
+        raise parity.kernel([block._replace(data=block.data[:-cut])]).error or AssertionError
     # Where the Python decoder has the events: behind a statement's row.
     log = RowLog()
     log.add(EventType.QUERY_EVENT, query_body("truncate table t"))
     (behind,) = pack_events(ints(1, log=log).events)
-    statements = Twins([T], Payloads("json"), statement_rows=truncates)
+    statements = Parity([T], Payloads("json"), statement_rows=truncates)
     with pytest.raises(MalformedEventError, match="cut short"):
         raise statements.kernel([behind._replace(data=behind.data[:-cut])]).error or AssertionError
     # A length below that of a header, and one beyond everything.
@@ -350,7 +350,7 @@ def test_block_that_is_cut_short(cut: int) -> None:
         data = bytearray(block.data)
         data[9:13] = length.to_bytes(4, "little")
         with pytest.raises(MalformedEventError, match="cut short"):
-            raise twins.kernel([block._replace(data=bytes(data))]).error or AssertionError
+            raise parity.kernel([block._replace(data=bytes(data))]).error or AssertionError
 
 
 def test_events_that_were_compressed_in_the_log() -> None:
@@ -361,14 +361,14 @@ def test_events_that_were_compressed_in_the_log() -> None:
         for event in log.events
     ]
     assert [block.trailer < 0 for block in pack_events(events)] == [False, True, False, True]
-    assert sum(Twins([T], Payloads("json")).assert_same(events).sizes) == 500
+    assert sum(Parity([T], Payloads("json")).assert_same(events).sizes) == 500
 
 
 def test_positions_beyond_4_gib() -> None:
     log = RowLog((1 << 32) - 150)
     for number in range(30):
         ints(number, log=log)
-    found = Twins([T], Payloads("json")).assert_same(log.events)
+    found = Parity([T], Payloads("json")).assert_same(log.events)
     places = [place for batch in found.batches for place in batch["seq"].to_pylist()]
     positions = [place["pos"] for place in places if place is not None]
     assert positions[0] < 1 << 32 < positions[-1]
@@ -394,8 +394,8 @@ def test_schema_that_the_loop_does_not_know() -> None:
 
 def test_decoding_again_gives_the_same() -> None:
     log = ints(*range(100))
-    twins = Twins([T], Payloads("struct"), batch_rows=10)
-    first = twins.kernel(pack_events(log.events)).batches
+    parity = Parity([T], Payloads("struct"), batch_rows=10)
+    first = parity.kernel(pack_events(log.events)).batches
     # Given up in the middle.
-    assert next(twins._kernel.decode(pack_events(log.events))).equals(first[0])
-    assert twins.kernel(pack_events(log.events)).batches == first
+    assert next(parity._kernel.decode(pack_events(log.events))).equals(first[0])
+    assert parity.kernel(pack_events(log.events)).batches == first

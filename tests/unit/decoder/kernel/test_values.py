@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from helpers.value_bytes import BAD_VALUES, L300, S64, VALUES, column, field_of, text
-from helpers.value_twins import Twins, kernel
+from helpers.value_parity import Parity, kernel
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
@@ -25,14 +25,14 @@ from pyspark_mysqlbinlog.tables import ColumnSchema
 
 @pytest.mark.parametrize(("described", "old", "raw", "expected"), VALUES)
 def test_value(described: ColumnSchema, old: int, raw: str, expected: str) -> None:
-    twins = Twins.of(described, old)
+    parity = Parity.of(described, old)
     data = bytes.fromhex(raw)
-    assert kernel.json_text(twins.program, data, 0) == (expected.encode(), len(data))
-    assert twins.agree(b"\x99" * 3 + data + b"\x99" * 3, 3)
+    assert kernel.json_text(parity.program, data, 0) == (expected.encode(), len(data))
+    assert parity.agree(b"\x99" * 3 + data + b"\x99" * 3, 3)
     for length in range(len(data)):
-        assert not twins.agree(data[:length])
-        assert not twins.agree(b"\x99" * 3 + data[:length], 3)
-    assert not twins.agree(b"")
+        assert not parity.agree(data[:length])
+        assert not parity.agree(b"\x99" * 3 + data[:length], 3)
+    assert not parity.agree(b"")
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "error"), BAD_VALUES)
@@ -40,9 +40,9 @@ def test_impossible_value_is_refused(
     described: ColumnSchema, old: int, raw: str, error: type[MySQLBinlogError]
 ) -> None:
     del error
-    twins = Twins.of(described, old)
-    assert not twins.agree(bytes.fromhex(raw))
-    assert kernel.json_text(twins.program, bytes.fromhex(raw), 0) is None
+    parity = Parity.of(described, old)
+    assert not parity.agree(bytes.fromhex(raw))
+    assert kernel.json_text(parity.program, bytes.fromhex(raw), 0) is None
 
 
 def all_columns() -> Iterator[tuple[ColumnSchema, int]]:
@@ -99,17 +99,17 @@ def test_any_column_with_any_bytes(
     described: tuple[ColumnSchema, int], data: bytes, pos: int
 ) -> None:
     assume(pos <= len(data))
-    Twins.of(*described).agree(data, pos)
+    Parity.of(*described).agree(data, pos)
 
 
 @given(st.sampled_from(COLUMNS), st.binary(max_size=12))
 def test_column_with_a_length_that_fits(described: tuple[ColumnSchema, int], raw: bytes) -> None:
-    twins = Twins.of(*described)
+    parity = Parity.of(*described)
     for size in range(1, 5):
         data = len(raw).to_bytes(size, "little") + raw
         for end in range(len(data) + 1):
-            twins.agree(data[:end])
-        twins.agree(data + b"\x00\xff")
+            parity.agree(data[:end])
+        parity.agree(data + b"\x00\xff")
 
 
 @pytest.mark.parametrize("kind", ["tinyint", "smallint", "year", "mediumint", "date"])
@@ -117,9 +117,9 @@ def test_small_values_one_by_one(kind: str) -> None:
     size = {"tinyint": 1, "year": 1, "smallint": 2}.get(kind, 3)
     step = 1 if size < 3 else 101
     for unsigned in (False, True):
-        twins = Twins.of(column(kind, unsigned=unsigned))
+        parity = Parity.of(column(kind, unsigned=unsigned))
         for number in (*range(0, 256**size, step), 256**size - 1):
-            twins.agree(number.to_bytes(size, "little"))
+            parity.agree(number.to_bytes(size, "little"))
 
 
 def group_bytes(draw: st.DrawFn, digits: int) -> bytes:
@@ -150,7 +150,7 @@ def stored_decimals(draw: st.DrawFn) -> tuple[ColumnSchema, bytes]:
 @given(stored_decimals())
 def test_decimals(stored: tuple[ColumnSchema, bytes]) -> None:
     described, data = stored
-    Twins.of(described).agree(data + b"\x99")
+    Parity.of(described).agree(data + b"\x99")
 
 
 fractions = st.integers(0, 999_999) | st.sampled_from([0, 1, 99, 100, 9_999, 10_000, 1_000_000])
@@ -167,10 +167,10 @@ def test_times(fsp: int, negative: bool, hour: int, clock: tuple[int, int, int])
     packed = (hour << 12 | (minute & 63) << 6 | second & 63) << 8 * size
     packed |= fraction & (1 << 8 * size) - 1
     stored = (0x800000 << 8 * size) + (-packed if negative else packed)
-    Twins.of(column("time", fsp)).agree(stored.to_bytes(3 + size, "big"))
+    Parity.of(column("time", fsp)).agree(stored.to_bytes(3 + size, "big"))
     old = (hour * 100 + minute) * 100 + second
     raw = (-old if negative else old).to_bytes(4, "little", signed=True)
-    Twins.of(column("time", 0), 1).agree(raw[:3])
+    Parity.of(column("time", 0), 1).agree(raw[:3])
 
 
 years = st.integers(0, 10_082) | st.sampled_from([0, 1, 4, 100, 400, 1900, 2000, 9999, 10_000])
@@ -195,38 +195,38 @@ def test_dates_with_times(
     hms = hour << 12 | (minute & 63) << 6 | second & 63
     packed = 1 << 39 | (year * 13 + month % 13) << 22 | day << 17 | hms
     tail = (fraction & (1 << 8 * size) - 1).to_bytes(size, "big")
-    Twins.of(column("datetime", fsp)).agree(packed.to_bytes(5, "big") + tail)
+    Parity.of(column("datetime", fsp)).agree(packed.to_bytes(5, "big") + tail)
     old = ((year * 100 + month) * 100 + day) * 1_000_000 + (hour * 100 + minute) * 100 + second
-    Twins.of(column("datetime", 0), 1).agree(old.to_bytes(8, "little"))
+    Parity.of(column("datetime", 0), 1).agree(old.to_bytes(8, "little"))
     plain = year << 9 | month << 5 | day
     for which in (0, 1):
-        Twins.of(column("date"), which).agree(plain.to_bytes(3, "little"))
+        Parity.of(column("date"), which).agree(plain.to_bytes(3, "little"))
 
 
 @given(st.integers(0, 6), st.integers(0, 2**32 - 1), fractions)
 def test_timestamps(fsp: int, seconds: int, fraction: int) -> None:
     size = (fsp + 1) // 2
     tail = (fraction & (1 << 8 * size) - 1).to_bytes(size, "big")
-    Twins.of(column("timestamp", fsp)).agree(seconds.to_bytes(4, "big") + tail)
-    Twins.of(column("timestamp", 0), 1).agree(seconds.to_bytes(4, "little"))
+    Parity.of(column("timestamp", fsp)).agree(seconds.to_bytes(4, "big") + tail)
+    Parity.of(column("timestamp", 0), 1).agree(seconds.to_bytes(4, "little"))
 
 
 def test_each_day_of_a_timestamp() -> None:
-    twins = Twins.of(column("timestamp", 0))
+    parity = Parity.of(column("timestamp", 0))
     for seconds in range(0, 2**32, 86_400):
-        assert twins.agree(seconds.to_bytes(4, "big"))
+        assert parity.agree(seconds.to_bytes(4, "big"))
 
 
 def test_each_day_of_a_date() -> None:
-    twins = Twins.of(column("date"))
+    parity = Parity.of(column("date"))
     for year in (*range(30), *range(1890, 2110), 9998, 9999, 10_000, 16_383):
         for month in range(16):
             for day in range(32):
-                twins.agree((year << 9 | month << 5 | day).to_bytes(3, "little"))
+                parity.agree((year << 9 | month << 5 | day).to_bytes(3, "little"))
 
 
-doubles = Twins.of(column("double"))
-floats = Twins.of(column("float"))
+doubles = Parity.of(column("double"))
+floats = Parity.of(column("float"))
 
 
 @given(st.floats())
@@ -293,18 +293,18 @@ def test_doubles_next_to_powers_of_ten() -> None:
 def test_labels(labels: tuple[str, ...], number: int) -> None:
     assume(all("," not in label for label in labels))
     for kind in ("enum", "set"):
-        twins = Twins.of(column(kind, labels=labels, charset="utf8mb4"))
-        size = twins.field[1] & 0xFF
+        parity = Parity.of(column(kind, labels=labels, charset="utf8mb4"))
+        size = parity.field[1] & 0xFF
         for value in (number, number & (1 << len(labels)) - 1, number % (len(labels) + 2)):
-            twins.agree((value & 256**size - 1).to_bytes(size, "little"))
+            parity.agree((value & 256**size - 1).to_bytes(size, "little"))
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 64))
 def test_bits(number: int, bits: int) -> None:
-    twins = Twins.of(column("bit", bits))
+    parity = Parity.of(column("bit", bits))
     size = (bits + 7) // 8
     for value in (number & 256**size - 1, number & (1 << bits) - 1, (1 << bits) - 1):
-        twins.agree(value.to_bytes(size, "big"))
+        parity.agree(value.to_bytes(size, "big"))
 
 
 ALL_FIELDS = [
@@ -342,7 +342,7 @@ def test_what_is_skipped_is_skipped_alike() -> None:
         programs += 1
         skip = skip_for(code, metadata, "c")
         for data in lengths:
-            assert kernel.skip(program, data, 0) == Twins.refused_as_none(skip, data, 0), (
+            assert kernel.skip(program, data, 0) == Parity.refused_as_none(skip, data, 0), (
                 code,
                 metadata,
             )
@@ -359,12 +359,12 @@ def test_no_column_is_read_that_python_refuses() -> None:
                 continue
             spec = column_spec(code, metadata, described)
             if spec is not None:
-                twins = Twins(described, (code, metadata), codec_for(code, metadata, described))
+                parity = Parity(described, (code, metadata), codec_for(code, metadata, described))
                 for data in (b"\x00" * 40, b"\x03\x00\x00\x00abcdefgh" * 5, b"\xff" * 40):
-                    shown = Twins.refused_as_none(twins.codec.read_json, data, 0)
+                    shown = Parity.refused_as_none(parity.codec.read_json, data, 0)
                     expected = None if shown is None else (shown[0].encode(), shown[1])
-                    found = kernel.json_text(twins.program, data, 0)
-                    assert found == expected, twins.message(data, 0)
+                    found = kernel.json_text(parity.program, data, 0)
+                    assert found == expected, parity.message(data, 0)
                 read += 1
     assert read > 500
 
@@ -405,6 +405,6 @@ def test_columns_without_a_schema() -> None:
     plan = positional_plan(TableMap(1, 0, "d", "t", types, metadata, nullable))
     for planned, field in zip(plan.columns, fields, strict=True):
         assert planned.schema is not None and planned.codec is not None
-        twins = Twins(planned.schema, field, planned.codec)
+        parity = Parity(planned.schema, field, planned.codec)
         for data in (b"\x01\x80" + b"\x03" * 80, b"\x80" * 10, b"\x00" * 9, b"\xff" * 70_000):
-            twins.agree(data)
+            parity.agree(data)

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from helpers.captured_logs import load
-from helpers.decode_twins import KINDS, Payloads, Twins
+from helpers.decode_parity import KINDS, Parity, Payloads
 from helpers.decoding import (
     make_event,
     simple_schema,
     table_map_body_for,
 )
 from helpers.payload_faces import as_json_rows
+from helpers.recorded_logs import load
 from helpers.replay import Replay, captured_schemas
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -36,7 +36,7 @@ DOUBTFUL = ["vt", "vb", "vl", "vj", "vg"]
 def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -> None:
     described, events = load("virtual_columns")
     schemas = captured_schemas(described)
-    found = Twins(schemas, Payloads(kind)).assert_same(events)
+    found = Parity(schemas, Payloads(kind)).assert_same(events)
     assert found.error is None
     assert by_hand == []
     rows = [row for batch in found.batches for row in batch.to_pylist()]
@@ -59,10 +59,10 @@ def test_the_log_has_something_else_there() -> None:
     errors = {"": "JSON with a value of type", "vj": "not utf8mb4"}
     for excluded, words in errors.items():
         columns = ColumnFilter.parse(f"*.*.{excluded}" if excluded else None)
-        found = Twins(schemas, Payloads("json", columns=columns)).assert_same(events)
+        found = Parity(schemas, Payloads("json", columns=columns)).assert_same(events)
         assert words in str(found.error)
     columns = ColumnFilter.parse("*.*.vj, *.*.vt, *.*.vl")
-    found = Twins(schemas, Payloads("json", columns=columns)).assert_same(events)
+    found = Parity(schemas, Payloads("json", columns=columns)).assert_same(events)
     rows = [row for batch in found.batches for row in batch.to_pylist()]
     shown = [
         replace(
@@ -115,7 +115,7 @@ def decoded(
     """before, after and missing of each row, by both implementations."""
     columns = ColumnFilter.parse(exclude)
     payloads = Payloads(kind, columns=columns)
-    found = Twins([SCHEMA], payloads, file_ordinal=lambda _: 3).assert_same(events)
+    found = Parity([SCHEMA], payloads, file_ordinal=lambda _: 3).assert_same(events)
     assert found.error is None
     rows = [row for batch in found.batches for row in batch.to_pylist()]
     shown = [column for column in SCHEMA.columns if not columns.excludes("d", "t", column.name)]
@@ -163,5 +163,5 @@ def test_excluded_columns_and_those_not_in_the_image_stay_so(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_cut_short_is_an_error_all_the_same(kind: str) -> None:
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE)[:9])
-    found = Twins([SCHEMA], Payloads(kind), file_ordinal=lambda _: 3).assert_same(update)
+    found = Parity([SCHEMA], Payloads(kind), file_ordinal=lambda _: 3).assert_same(update)
     assert "cut short" in str(found.error)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from helpers.captured_logs import load
 from helpers.decoding import captured_ordinal, decoder, rows_of
+from helpers.recorded_logs import load
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 SIZES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")

@@ -32,7 +32,6 @@ from pyspark.sql.types import (
     VariantVal,
 )
 
-from helpers.captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from helpers.decoding import (
     ALL_OPERATIONS,
     StaticSchemas,
@@ -41,10 +40,11 @@ from helpers.decoding import (
     simple_schema,
     table_map_body_for,
 )
+from helpers.implementations import DecodesEvents, make_decoder
 from helpers.json_documents import encode_document
 from helpers.payload_faces import as_json_rows
+from helpers.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from helpers.replay import Replay, captured_schemas
-from helpers.twins import DecodesEvents, make_decoder
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type, struct_of
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
@@ -64,7 +64,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 # Both implementations, each test.
-pytestmark = pytest.mark.usefixtures("twin")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 NOTHING_EXCLUDED = ColumnFilter.parse()
 DEFAULT = StructOptions()
@@ -510,13 +510,13 @@ def test_keys_are_sorted_as_java_does() -> None:
 
 
 @pytest.fixture
-def python_twin() -> Iterator[None]:
+def python_implementation() -> Iterator[None]:
     """The kernel's limit is compiled in: test_kernel_documents.py reaches it."""
     with using("python"):
         yield
 
 
-@pytest.mark.usefixtures("python_twin")
+@pytest.mark.usefixtures("python_implementation")
 def test_a_variant_that_spark_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant, "SIZE_LIMIT", 12)
     (row,) = rows_of(variant_decoder([TWO]), events_of(TWO, [ROW]))
@@ -528,7 +528,7 @@ def test_a_variant_that_spark_would_refuse(monkeypatch: pytest.MonkeyPatch) -> N
         list(rows_of(variant_decoder([TWO]), events_of(TWO, [longer])))
 
 
-@pytest.mark.usefixtures("python_twin")
+@pytest.mark.usefixtures("python_implementation")
 @pytest.mark.parametrize(
     ("largest", "larger"), [("h" * 9, "h" * 10), ([1, 2], [1, 2, 3]), ({"k": 1}, {"k": 300})]
 )

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import compute
 
-from helpers.captured_logs import SCENARIOS, load
-from helpers.decode_twins import PAYLOADS, Twins
+from helpers.decode_parity import PAYLOADS, Parity
+from helpers.recorded_logs import SCENARIOS, load
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -27,10 +27,10 @@ pc: Any = compute
 
 
 def _decoded(payload: str, schemas: list[TableSchema], events: list[Any]) -> pa.Table:
-    twins = Twins(schemas, PAYLOADS[payload])
-    decoded = twins.kernel(pack_events(events))
+    parity = Parity(schemas, PAYLOADS[payload])
+    decoded = parity.kernel(pack_events(events))
     assert decoded.error is None
-    return pa.Table.from_batches(decoded.batches, twins.schema)
+    return pa.Table.from_batches(decoded.batches, parity.schema)
 
 
 def _image(structs: pa.Table, side: str, schema: TableSchema, *, nested: bool) -> pa.Table:

@@ -89,13 +89,14 @@ ENDS = (-(2**63), 2**63 - 1, 0, -1)
         (UNSIGNED, st.sampled_from([10**15 - 1, 10**15, 2**64 - 1]) | st.integers(0, 5)),
     ],
 )
+@pytest.mark.sample(6, of=5)
 @pytest.mark.parametrize("soft_delete", [False, True])
 def test_as_a_merge_leaves_them(
     kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
 ) -> None:
     """In whatever order the changes were made: a newer row stays."""
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(batches(keys))
     def check(given_batches: list[list[State]]) -> None:
         with tempfile.TemporaryDirectory() as folder:

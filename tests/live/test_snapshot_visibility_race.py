@@ -160,6 +160,7 @@ def load_all(query: Query, chance: random.Random) -> Rows:
 PROOFS = ("auto", "gtid", "innodb_trx", "lock")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("count", "rounds", "proof"),
     [
@@ -177,7 +178,7 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
     ],
 )
 # pytest passes fixtures by name.
-def test_nothing_is_lost_under_writers(  # noqa: PLR0917
+def test_snapshot_under_writers_is_equal_to_select(  # noqa: PLR0917
     synced: Server, table: str, queries: list[Query], count: int, rounds: int, proof: str
 ) -> None:
     seed = random.randrange(1 << 30)

@@ -20,7 +20,7 @@ from threading import Thread
 import pytest
 
 from helpers.servers import MySQL56Server, Server
-from helpers.waiting import wait_until
+from helpers.waiting import patience, wait_until
 
 __all__ = ["Held", "HeldBySemiSync", "HeldBySync", "SlowSyncServer"]
 
@@ -81,7 +81,7 @@ class Held(ABC):
             yield
         finally:
             self.release()
-            writer.join(30)
+            writer.join(patience(30))
 
 
 class HeldBySemiSync(Held):

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
+from helpers.recorded_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import LocalServer, Server, captured_files
-from helpers.servers.captured import original_name
+from helpers.servers.recorded import original_name
 from helpers.spark_session import Reads
 from helpers.stream_query import Query
 
@@ -150,6 +150,7 @@ def rows_events(data: bytes) -> list[int]:
 # --- the same rows every other way
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", READABLE)
 def test_a_server_gives_the_same_rows(
     scenario: str,
@@ -188,6 +189,7 @@ def test_a_server_gives_the_same_rows(
             check_span(scenario, changes, most)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", READABLE)
 def test_each_transaction_as_a_batch(
     scenario: str, by_path: Callable[[str], Changes], serve_captured: Callable[[str], Server]
@@ -261,6 +263,7 @@ def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
     return len(re.findall(note, server.error_log()))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scenario", READABLE)
 @pytest.mark.parametrize("batches", ["one batch", "several batches"])
 def test_a_replayed_batch_is_pulled_and_identical(

@@ -54,7 +54,7 @@ def _delete_two(mirrored: MirroredDatabase) -> None:
     assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
 
 
-def test_they_stay_where_a_batch_comes_in_steps(
+def test_soft_deletes_survive_sub_batches(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = with_short_steps(monkeypatch)
@@ -212,7 +212,7 @@ def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDa
     assert "binlog_row_image=FULL" in mirrored.stopped("t")
 
 
-def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
+def test_soft_delete_mode_cannot_change(mirrored: MirroredDatabase) -> None:
     mirrored.settings["soft_delete"] = False
     mirrored.execute("DELETE FROM t WHERE id = 3")
     with pytest.raises(Exception, match="created by a mirror that is to keep deleted rows"):

@@ -27,7 +27,7 @@ __all__ = [
     "Captures",
     "always",
     "by_scan",
-    "by_twins",
+    "by_both",
     "compare",
     "framed",
     "in_format",
@@ -64,7 +64,7 @@ class Outcome:
     places : where it was at each boundary.
     state : what walker and filter have in mind at the end.
     runs : what the scan passed.
-    left : how many events it left to the twins.
+    left : how many events it left to both implementations.
     """
 
     kept: list[Event] = field(default_factory=list)
@@ -111,7 +111,7 @@ def next_event(read: Callable[[int], bytes], *, packets: bool) -> bytes | None:
     return files._next_event(read, FILE, 4)
 
 
-def by_twins(data: bytes, walker: EventReader, filtering: EventFilter, *, packets: bool) -> Outcome:
+def by_both(data: bytes, walker: EventReader, filtering: EventFilter, *, packets: bool) -> Outcome:
     found = Outcome()
     read = io.BytesIO(data).read
     try:
@@ -194,7 +194,7 @@ def compare(
     sizes : of the pieces that the log comes in.
     choices : `by_scan`'s.
     """
-    expected = by_twins(data, walker(), EventFilter(wanted), packets=packets)
+    expected = by_both(data, walker(), EventFilter(wanted), packets=packets)
     stream = Stream(data, sizes(), packets=packets, capacity=capacity)
     found = by_scan(stream, walker(), EventFilter(wanted), **choices)
     assert found.told == expected.told

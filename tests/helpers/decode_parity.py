@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StringType, VariantType
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import ALL_OPERATIONS, StaticSchemas, captured_ordinal
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
@@ -37,7 +37,7 @@ __all__ = [
     "Decoded",
     "Nothing",
     "Payloads",
-    "Twins",
+    "Parity",
     "assert_same",
     "blocks_of_one",
     "note_by_hand",
@@ -129,7 +129,7 @@ class Nothing:
         return 0, None
 
 
-class Twins:
+class Parity:
     """Both decoders for the same tables and settings."""
 
     def __init__(
@@ -176,22 +176,22 @@ def assert_same(schema: pa.Schema, expected: Decoded, found: Decoded) -> None:
     """The same rows, and the same error or none.
 
     Before an error one of the two may have given a batch more: what waits is lost with an error,
-    and batches may be cut at other rows where the twins take turns.
+    and batches may be cut at other rows where both implementations take turns.
     """
     for batch in found.batches:
         batch.validate(full=True)
         assert batch.schema.equals(schema, check_metadata=True)
         assert batch.num_rows > 0
     assert _words(found.error) == _words(expected.error)
-    mine, twins = (pa.Table.from_batches(each.batches, schema) for each in (found, expected))
+    mine, theirs = (pa.Table.from_batches(each.batches, schema) for each in (found, expected))
     if expected.error is not None:
-        rows = min(mine.num_rows, twins.num_rows)
-        mine, twins = mine.slice(0, rows), twins.slice(0, rows)
-    if mine.equals(twins):
+        rows = min(mine.num_rows, theirs.num_rows)
+        mine, theirs = mine.slice(0, rows), theirs.slice(0, rows)
+    if mine.equals(theirs):
         return
     # Not a number is not equal to itself.
-    mine_rows, twins_rows = mine.to_pylist(), twins.to_pylist()
-    for at, (one, other) in enumerate(zip(mine_rows, twins_rows, strict=True)):
+    mine_rows, their_rows = mine.to_pylist(), theirs.to_pylist()
+    for at, (one, other) in enumerate(zip(mine_rows, their_rows, strict=True)):
         assert repr(one) == repr(other), f"row {at}"
 
 

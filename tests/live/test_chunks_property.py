@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from helpers.chunked import by_key, key_of, walk
+from helpers.chunk_walk import by_key, key_of, walk
 from helpers.live_log import client_of
 from helpers.random_keys import RandomKey, random_keys
 from helpers.servers import Server

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.events import (
     LogBuilder,
     dummy_rows_body,
@@ -19,7 +20,7 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.scan_twins import FILE, compare, framed, in_format
+from helpers.scan_parity import FILE, compare, framed, in_format
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
 
 T = EventType
@@ -119,7 +120,8 @@ def add(log: LogBuilder, what: str, value: Any) -> None:
     st.lists(st.integers(1, 400), min_size=1, max_size=5),
     st.sampled_from([64, 300, 1000, 1 << 16]),
 )
-@settings(max_examples=600)
+@settings(max_examples=100)
+@pytest.mark.sample(2, of=6)
 def test_any_log(
     events: list[tuple[str, Any]],
     choices: tuple[bool, bool, bool],

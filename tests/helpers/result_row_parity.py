@@ -1,4 +1,4 @@
-"""Rows of a result, made into images by both twins and compared."""
+"""Rows of a result, made into images by both implementations and compared."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from array import array
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded, RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
-__all__ = ["RowTwins"]
+__all__ = ["RowParity"]
 
 T = TypeVar("T")
 Refused: TypeAlias = MySQLBinlogError | UntypedNumbers
 
 
 class _Noting(RowImages):
-    """The Python twin as the kernel has it: it notes the rows that are left to it."""
+    """The Python implementation as the kernel has it: it notes the rows that are left to it."""
 
     def __init__(self, plan: ResultPlan) -> None:
         super().__init__(plan)
@@ -31,12 +31,12 @@ class _Noting(RowImages):
         return super().encode_row(payload)
 
 
-class RowTwins:
-    """Both twins of one plan.
+class RowParity:
+    """Both implementations of one plan.
 
     Attributes
     ----------
-    by_hand : rows that the kernel left to the Python twin.
+    by_hand : rows that the kernel left to the Python implementation.
     """
 
     def __init__(self, plan: ResultPlan) -> None:

@@ -1,4 +1,4 @@
-"""A decoder of events as the implementation under test has it (see the fixture `twin`)."""
+"""A decoder of events by the implementation under test (see the fixture `implementation`)."""
 
 from __future__ import annotations
 

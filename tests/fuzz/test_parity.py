@@ -1,4 +1,4 @@
-"""The twins against each other, on logs that nobody thought of: the same rows, the same errors.
+"""Both implementations compared, on logs that nobody thought of: the same rows, the same errors.
 
 Logs of hypothesis' own making, and captured ones; whole, or damaged where a checksum would not
 tell.
@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.compiled  # noqa: F401 - it says that the kernel is missing
-from helpers.captured_logs import SCENARIOS, describe
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.chain import Chain
-from helpers.damage import RawEvent, damaged, from_bytes
+from helpers.corrupt_logs import RawEvent, damaged, from_bytes
 from helpers.decoding import CAPTURED
 from helpers.fuzzing import fuzz
 from helpers.made_logs import logs, tables
+from helpers.recorded_logs import SCENARIOS, describe
 from helpers.replay import captured_schemas
 
 EXAMPLES = 150

@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+from helpers.waiting import patience
+
 # What a worker does to unpickle a reader and to read one range.
 PROGRAM = """
 import json, sys
@@ -27,7 +29,7 @@ def test_imports_of_a_worker() -> None:
         [sys.executable, "-P", "-c", PROGRAM],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(60),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,10 +1,10 @@
-"""One column's values, read by both twins and compared."""
+"""One column's values, read by both implementations and compared."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from helpers.compiled import values as kernel
+from helpers.require_kernel import values as kernel
 from helpers.value_bytes import field_of, text
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.values.codec import Codec
@@ -13,10 +13,10 @@ from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["Twins", "kernel", "long", "varchar"]
+__all__ = ["Parity", "kernel", "long", "varchar"]
 
 
-class Twins:
+class Parity:
     """One column, read by both."""
 
     def __init__(self, described: ColumnSchema, field: tuple[int, int], codec: Codec) -> None:
@@ -27,7 +27,7 @@ class Twins:
         assert self.program is not None, (described, field)
 
     @classmethod
-    def of(cls, described: ColumnSchema, old: int = 0) -> Twins:
+    def of(cls, described: ColumnSchema, old: int = 0) -> Parity:
         field = field_of(described, old)
         return cls(described, field, codec_for(*field, described))
 
@@ -72,10 +72,10 @@ class Twins:
         return value
 
 
-def varchar(charset: str) -> Twins:
+def varchar(charset: str) -> Parity:
     """Values of up to 65,535 bytes, in two length bytes."""
     described = text("varchar", 20_000, charset)
-    return Twins(described, (F.VARCHAR, 65_000), codec_for(F.VARCHAR, 65_000, described))
+    return Parity(described, (F.VARCHAR, 65_000), codec_for(F.VARCHAR, 65_000, described))
 
 
 def long(raw: bytes) -> bytes:

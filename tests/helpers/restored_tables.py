@@ -13,8 +13,8 @@ from typing import Any
 
 import pymysql
 
-from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED, raws_in
+from helpers.recorded_logs import describe
 from helpers.servers import Server
 from pyspark_mysqlbinlog.protocol.events import (
     HEADER_LENGTH,

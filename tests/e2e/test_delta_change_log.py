@@ -263,7 +263,7 @@ def test_a_log_that_was_begun_anew(
     assert _seq(logged) == before
 
 
-def test_a_load_that_another_query_goes_on_without(
+def test_abandoned_snapshot_stops_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """Rows that were not loaded yet are in no change."""

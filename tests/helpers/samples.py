@@ -1,0 +1,78 @@
+"""Cases of which a run takes a part, and another run another part: chosen by a seed.
+
+``@pytest.mark.sample(3)`` on a test with many cases takes three of them, of each engine where it
+runs with both. A test that tries many values in one call gets parts of them as cases (see `parts`);
+one that tries random values is repeated, ten times with ``sample(2, of=10)``.
+
+``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
+depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB.
+
+All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
+seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
+a case that is named by its id runs always.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from helpers.servers.available import KINDS
+
+__all__ = ["parts", "take_samples"]
+
+T = TypeVar("T")
+
+# As fixtures call them in their parameters.
+_SERVERS = frozenset(
+    {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in KINDS))
+)
+
+
+def parts(values: Sequence[T], count: int) -> list[Sequence[T]]:
+    """The values in so many parts; neighbours lie in different ones."""
+    return [values[first::count] for first in range(count)]
+
+
+def take_samples(
+    items: Sequence[pytest.Item], seed: str, *, is_whole: bool
+) -> dict[str, tuple[int, int]]:
+    """Mark as slow what this run does not take; gives how many cases it takes of each test.
+
+    is_whole : all cases are slow, and none is counted.
+    """
+    groups: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not item.get_closest_marker("slow"):
+            if (sample := item.get_closest_marker("sample")) is not None:
+                name = item.nodeid.partition("[")[0]
+                groups[name, _engine(item), sample.args[0]].append(item)
+            elif item.get_closest_marker("one_server"):
+                name = item.nodeid.partition("::")[0]
+                groups[f"{name}, one server each", _without_server(item), 1].append(item)
+    counts: dict[str, tuple[int, int]] = {}
+    for (name, which, most), cases in groups.items():
+        count = 0 if is_whole else min(most, len(cases))
+        taken = {*Random(f"{seed} {name} {which}").sample(range(len(cases)), count)}
+        for number, case in enumerate(cases):
+            if number not in taken:
+                case.add_marker(pytest.mark.slow)
+        before = counts.get(name, (0, 0))
+        counts[name] = before[0] + count, before[1] + len(cases)
+    return {} if is_whole else counts
+
+
+def _engine(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("spark", "")) if callspec else ""
+
+
+def _without_server(item: pytest.Item) -> str:
+    """What tells this case from others of its test, but for the kind of server."""
+    test, _, case = item.nodeid.partition("[")
+    names = case.removesuffix("]").split("-")
+    return f"{test}[{'-'.join(name for name in names if name not in _SERVERS)}"
