@@ -21,20 +21,17 @@ from typing import NamedTuple
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, EventType
 
 __all__ = [
-    "NO_TRAILER",
     "EventBlock",
     "PackedEvents",
     "event_at",
     "pack_events",
-    "payload_marker",
+    "packed_payload",
     "unpack_events",
 ]
 
 _LONGEST_GAP = 1 << 31
 _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _MARKER = Struct("<QI")
-# Of a block in which all events are from payloads.
-NO_TRAILER = 0
 
 
 class EventBlock(NamedTuple):
@@ -55,39 +52,55 @@ class EventBlock(NamedTuple):
 
 
 class PackedEvents(NamedTuple):
-    """A block and the position after its last event, which appending another block requires."""
+    """A block, and what appending to another block requires.
+
+    Attributes
+    ----------
+    last_end : position after its last event.
+    is_inner : all events are from payloads, so that any trailer is right.
+    """
 
     block: EventBlock
     last_end: int
+    is_inner: bool = False
 
 
-def payload_marker(start: int, first_end: int, size: int) -> bytes:
-    """Return what precedes `size` bytes of events of the payload that begins at `start`.
+def packed_payload(file: str, start: int, first_end: int, data: bytes) -> PackedEvents:
+    """Return events of the payload that begins at `start`.
 
+    data : the events, back to back, with offsets as log_pos.
     first_end : the offset after the first of them.
     """
     header = HEADER.pack(0, _PAYLOAD, 0, 0, start & 0xFFFFFFFF, 0)
-    return header + _MARKER.pack(first_end, size)
+    data = b"".join((header, _MARKER.pack(first_end, len(data)), data))
+    return PackedEvents(EventBlock(file, start, 0, data), start, is_inner=True)
 
 
 def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
     """Pack events and already packed events into as few blocks as their positions allow."""
     blocks: list[EventBlock] = []
     parts: list[bytes] = []
-    file, first_end, trailer, last_end = "", 0, 0, 0
+    file, first_end, last_end = "", 0, 0
+    # None while all events are from payloads.
+    trailer: int | None = None
+    here: int | None
     for event in _with_payloads_packed(events):
         if isinstance(event, PackedEvents):
             block = event.block
-            begin, end, here = (block.file, block.end), event.last_end, block.trailer
+            begin, end = (block.file, block.end), event.last_end
+            here = None if event.is_inner else block.trailer
         else:
             length = event.end - event.start
             begin, end = (event.file, event.end), event.end
             here = length - HEADER_LENGTH - len(event.body)
-        if parts and (begin[0] != file or here != trailer or begin[1] - last_end >= _LONGEST_GAP):
-            blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
+        is_other = None not in (here, trailer) and here != trailer
+        if parts and (begin[0] != file or is_other or begin[1] - last_end >= _LONGEST_GAP):
+            blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
             parts = []
         if not parts:
             (file, first_end), trailer = begin, here
+        elif trailer is None:
+            trailer = here
         last_end = end
         if isinstance(event, PackedEvents):
             parts.append(event.block.data)
@@ -98,7 +111,7 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
         )
         parts.append(event.body)
     if parts:
-        blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
+        blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
     return blocks
 
 
@@ -112,8 +125,7 @@ def _with_payloads_packed(
     def packed() -> PackedEvents:
         data = b"".join(parts)
         parts.clear()
-        data = payload_marker(start, first_end, len(data)) + data
-        return PackedEvents(EventBlock(file, start, NO_TRAILER, data), start)
+        return packed_payload(file, start, first_end, data)
 
     for event in events:
         if isinstance(event, PackedEvents) or event.offset is None:
@@ -162,5 +174,5 @@ def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
 
 
 def _unpack_payload(file: str, start: int, first_end: int, data: bytes) -> Iterator[Event]:
-    for event in unpack_events((EventBlock(file, first_end, NO_TRAILER, data),)):
+    for event in unpack_events((EventBlock(file, first_end, 0, data),)):
         yield event._replace(start=start, end=start, offset=event.start)

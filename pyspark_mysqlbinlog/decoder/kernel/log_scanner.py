@@ -21,11 +21,10 @@ from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import (
-    NO_TRAILER,
     EventBlock,
     PackedEvents,
     event_at,
-    payload_marker,
+    packed_payload,
 )
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -124,9 +123,7 @@ class Run:
         first_end, last_end, data = self._scanner.pack(first, behind)
         if self._payload is not None:
             # The scan has only seen the stream.
-            start = self._payload.start
-            data = payload_marker(start, first_end, len(data)) + data
-            return PackedEvents(EventBlock(self.file, start, NO_TRAILER, data), start)
+            return packed_payload(self.file, self._payload.start, first_end, data)
         return PackedEvents(EventBlock(self.file, first_end, self._scanner.trailer, data), last_end)
 
 
