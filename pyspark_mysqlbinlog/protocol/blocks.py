@@ -5,79 +5,102 @@ was verified when the event was read. The header's log_pos gives the position mo
 block's first event gives the upper bits. A block has events of one file, and consecutive events
 are less than 2 GiB apart, so that no wrap of log_pos is missed.
 
-Events inside a TRANSACTION_PAYLOAD have no positions of their own (the server writes a log_pos of
-0). In a block, their log_pos is the offset in the payload's decompressed stream.
+Events inside a TRANSACTION_PAYLOAD have no positions of their own: the server writes a log_pos of
+0. A marker precedes them, and their log_pos is the offset in the payload's decompressed stream::
+
+    header with the type TRANSACTION_PAYLOAD and log_pos = the payload's position, otherwise 0
+    | offset after the first event u64 | bytes of the events u32 | events
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from struct import Struct
 from typing import NamedTuple
 
-from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event
+from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, EventType
 
-__all__ = ["EventBlock", "PackedEvents", "event_at", "pack_events", "unpack_events"]
+__all__ = [
+    "EventBlock",
+    "PackedEvents",
+    "event_at",
+    "pack_events",
+    "packed_payload",
+    "unpack_events",
+]
 
 _LONGEST_GAP = 1 << 31
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
+_MARKER = Struct("<QI")
 
 
 class EventBlock(NamedTuple):
-    """Events of one file.
+    """Events of one file. TRANSACTION_PAYLOAD itself cannot be one of them.
 
     Attributes
     ----------
-    end : position after the first event.
+    end : position after the first event; of a payload, its own position.
     trailer : by how many bytes each event is longer in the binlog: its checksum. Negative for an
-        event that is compressed there.
+        event that is compressed there. Events inside payloads have none.
     data : the events.
-    payload : position of the TRANSACTION_PAYLOAD that contains the events; `end` is then an offset
-        in its decompressed stream. -1 for events outside of one.
     """
 
     file: str
     end: int
     trailer: int
     data: bytes
-    payload: int = -1
 
 
 class PackedEvents(NamedTuple):
-    """A block and the position after its last event, which appending another block requires."""
+    """A block, and what appending to another block requires.
+
+    Attributes
+    ----------
+    last_end : position after its last event.
+    is_inner : all events are from payloads, so that any trailer is right.
+    """
 
     block: EventBlock
     last_end: int
+    is_inner: bool = False
+
+
+def packed_payload(file: str, start: int, first_end: int, data: bytes) -> PackedEvents:
+    """Return events of the payload that begins at `start`.
+
+    data : the events, back to back, with offsets as log_pos.
+    first_end : the offset after the first of them.
+    """
+    header = HEADER.pack(0, _PAYLOAD, 0, 0, start & 0xFFFFFFFF, 0)
+    data = b"".join((header, _MARKER.pack(first_end, len(data)), data))
+    return PackedEvents(EventBlock(file, start, 0, data), start, is_inner=True)
 
 
 def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
     """Pack events and already packed events into as few blocks as their positions allow."""
     blocks: list[EventBlock] = []
     parts: list[bytes] = []
-    # What all events of a block share: file, payload, trailer.
-    shared = ("", -1, 0)
-    first_end = last_end = 0
-
-    def finished() -> EventBlock:
-        file, payload, trailer = shared
-        return EventBlock(file, first_end, trailer, b"".join(parts), payload)
-
-    for event in events:
+    file, first_end, last_end = "", 0, 0
+    # None while all events are from payloads.
+    trailer: int | None = None
+    here: int | None
+    for event in _with_payloads_packed(events):
         if isinstance(event, PackedEvents):
             block = event.block
-            begin, end = block.end, event.last_end
-            here = (block.file, block.payload, block.trailer)
+            begin, end = (block.file, block.end), event.last_end
+            here = None if event.is_inner else block.trailer
         else:
-            size = HEADER_LENGTH + len(event.body)
-            if event.offset is None:
-                length, end, payload = event.end - event.start, event.end, -1
-            else:
-                length, end, payload = size, event.offset + size, event.start
-            begin = end
-            here = (event.file, payload, length - size)
-        if parts and (here != shared or begin - last_end >= _LONGEST_GAP):
-            blocks.append(finished())
+            length = event.end - event.start
+            begin, end = (event.file, event.end), event.end
+            here = length - HEADER_LENGTH - len(event.body)
+        is_other = None not in (here, trailer) and here != trailer
+        if parts and (begin[0] != file or is_other or begin[1] - last_end >= _LONGEST_GAP):
+            blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
             parts = []
         if not parts:
-            first_end, shared = begin, here
+            (file, first_end), trailer = begin, here
+        elif trailer is None:
+            trailer = here
         last_end = end
         if isinstance(event, PackedEvents):
             parts.append(event.block.data)
@@ -88,8 +111,42 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
         )
         parts.append(event.body)
     if parts:
-        blocks.append(finished())
+        blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
     return blocks
+
+
+def _with_payloads_packed(
+    events: Iterable[Event | PackedEvents],
+) -> Iterator[Event | PackedEvents]:
+    """Pack each sequence of events inside one payload."""
+    parts: list[bytes] = []
+    file, start, first_end, last_end = "", -1, 0, 0
+
+    def packed() -> PackedEvents:
+        data = b"".join(parts)
+        parts.clear()
+        return packed_payload(file, start, first_end, data)
+
+    for event in events:
+        if isinstance(event, PackedEvents) or event.offset is None:
+            if parts:
+                yield packed()
+            yield event
+            continue
+        length = HEADER_LENGTH + len(event.body)
+        end = event.offset + length
+        if parts and ((file, start) != (event.file, event.start) or end - last_end >= _LONGEST_GAP):
+            yield packed()
+        if not parts:
+            file, start, first_end = event.file, event.start, end
+        last_end = end
+        log_pos = end & 0xFFFFFFFF
+        parts.append(
+            HEADER.pack(event.timestamp, event.type, event.server_id, length, log_pos, event.flags)
+        )
+        parts.append(event.body)
+    if parts:
+        yield packed()
 
 
 def event_at(file: str, end: int, data: bytes) -> Event:
@@ -100,16 +157,22 @@ def event_at(file: str, end: int, data: bytes) -> Event:
 
 def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
     """Yield the packed events."""
-    for file, first_end, trailer, data, payload in blocks:
+    for file, first_end, trailer, data in blocks:
         end, at, size = first_end, 0, len(data)
         while at < size:
             timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(data, at)
             end += (log_pos - end) & 0xFFFFFFFF
             body = at + HEADER_LENGTH
+            if kind == _PAYLOAD:
+                first, inner_size = _MARKER.unpack_from(data, body)
+                at = body + _MARKER.size
+                yield from _unpack_payload(file, end, first, data[at : at + inner_size])
+                at += inner_size
+                continue
             at += length - trailer
-            start = end - length
-            if payload < 0:
-                yield Event(file, start, end, timestamp, kind, server_id, flags, data[body:at])
-            else:
-                here = (file, payload, payload)
-                yield Event(*here, timestamp, kind, server_id, flags, data[body:at], start)
+            yield Event(file, end - length, end, timestamp, kind, server_id, flags, data[body:at])
+
+
+def _unpack_payload(file: str, start: int, first_end: int, data: bytes) -> Iterator[Event]:
+    for event in unpack_events((EventBlock(file, first_end, 0, data),)):
+        yield event._replace(start=start, end=start, offset=event.start)

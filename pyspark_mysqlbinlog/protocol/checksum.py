@@ -58,8 +58,10 @@ def event_checksum(event: Event) -> int:
     contains. For the last event of a TRANSACTION_PAYLOAD, it is that of the payload, and for
     another event in it 0, because no position is after it.
     """
+    if event.checksum is not None:
+        return event.checksum
     if event.offset is not None:
-        return event.checksum or 0
+        return 0
     header = HEADER.pack(
         event.timestamp,
         event.type,

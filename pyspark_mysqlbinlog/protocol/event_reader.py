@@ -37,6 +37,7 @@ __all__ = ["EventReader", "FileHead"]
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
 _GTID_LIST = int(EventType.MARIADB_GTID_LIST_EVENT)
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
 
 
@@ -187,7 +188,13 @@ class EventReader:
             )
         if kind in COMPRESSED_TYPES:
             kind, body = expand(kind, body)
-        event = Event(self.file, start, end, timestamp, kind, server_id, flags, body)
+        checksum = None
+        if kind == _PAYLOAD and self._checksum:
+            # It may be large, and its checksum is needed after its last event.
+            checksum = int.from_bytes(raw[size - CHECKSUM_LENGTH :], "little")
+        event = Event(
+            self.file, start, end, timestamp, kind, server_id, flags, body, None, checksum
+        )
         if kind == _ROTATE:
             rotate = Rotate.parse(body)
             self.file, self.pos = rotate.file, rotate.pos

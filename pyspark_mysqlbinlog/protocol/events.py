@@ -150,7 +150,8 @@ class Event(NamedTuple):
     offset : for an event inside a TRANSACTION_PAYLOAD, where it begins in the decompressed stream;
         None outside. Its `start` is that of the payload, and so is its `end`, except for the last
         one, which ends where the payload ends: only there all of it has been read.
-    checksum : of the last event of a payload, the CRC32 of the payload event; else None.
+    checksum : of a payload if the binlog has checksums, and of the last event in a payload, the
+        CRC32 of the payload; else None.
     """
 
     file: str

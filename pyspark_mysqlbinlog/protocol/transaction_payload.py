@@ -14,7 +14,8 @@ that belong into a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -36,7 +37,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 from pyspark_mysqlbinlog.protocol.receive_buffer import CAPACITY, ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["PayloadReader"]
+__all__ = ["ReadsInto", "TransactionPayloadReader", "zstd_stream"]
 
 _NAME = "TRANSACTION_PAYLOAD"
 _SIZE, _ALGORITHM, _DECOMPRESSED_SIZE = 1, 2, 3
@@ -63,8 +64,25 @@ _LONGEST_EVENT = 1 << 30
 _MOST_FOR_A_BYTE = 1 << 17
 
 
-class PayloadReader:
+class ReadsInto(Protocol):
+    """A stream of bytes; OSError if it is damaged."""
+
+    def readinto(self, memory: memoryview, /) -> int:
+        """Write the next bytes; return their number, 0 at the end."""
+        ...
+
+
+def zstd_stream(data: pa.Buffer) -> ReadsInto:
+    """Return the content of zstd frames."""
+    return pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+
+
+class TransactionPayloadReader:
     """The events of one payload, as an `EventStream` and its `EventReader` in one.
+
+    Parameters
+    ----------
+    decompress : returns a stream of the content of zstd frames.
 
     Attributes
     ----------
@@ -78,7 +96,9 @@ class PayloadReader:
     may_lack_positions = False
     has_format = True
 
-    def __init__(self, event: Event) -> None:
+    def __init__(
+        self, event: Event, decompress: Callable[[pa.Buffer], ReadsInto] | None = None
+    ) -> None:
         self._event = event
         self.file, self.start, self.end = event.file, event.start, event.end
         self.pos = 0
@@ -90,7 +110,7 @@ class PayloadReader:
         if self.size <= CAPACITY and _content_size(data) == self.size:
             self._buffer = ReceiveBuffer.holding(self._whole(data))
         else:
-            self._source = pa.CompressedInputStream(pa.BufferReader(data), "zstd")
+            self._source = (decompress or zstd_stream)(data)
             self._buffer = ReceiveBuffer(self._receive, CAPACITY)
         self.view = self._buffer.view
         self.fill = self._buffer.fill
@@ -185,10 +205,8 @@ class PayloadReader:
         """
         try:
             content = _CODEC.decompress(data, self.size)
-        except (pa.ArrowException, OSError) as error:
-            raise self._located(
-                MalformedEventError(f"{_NAME} cannot be decompressed: {error}")
-            ) from None
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
         self._received = self.size
         return memoryview(content).toreadonly()
 
@@ -209,10 +227,13 @@ class PayloadReader:
             return 0
         try:
             return self._source.readinto(memory)
-        except (pa.ArrowException, OSError) as error:
-            raise self._located(
-                MalformedEventError(f"{_NAME} cannot be decompressed: {error}")
-            ) from None
+        except (pa.ArrowException, OSError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> MySQLBinlogError:
+        return self._located(
+            MalformedEventError(f"{_NAME} cannot be decompressed: its zstd data is damaged")
+        )
 
     def _too_short(self) -> MalformedEventError:
         return MalformedEventError(

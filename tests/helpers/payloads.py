@@ -74,7 +74,7 @@ def repacked(path: Path, folder: Path) -> Path:
                 made.append(event)
             continue
         group.append(event)
-        if event.kind == EventType.XID_EVENT or text == "COMMIT":
+        if event.kind == EventType.XID_EVENT or text in ("COMMIT", "ROLLBACK"):
             body = payload_body(inner(group))
             made.append(replace(event, kind=int(EventType.TRANSACTION_PAYLOAD_EVENT), body=body))
             group = None

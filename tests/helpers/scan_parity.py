@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventType
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
+from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = [
     "FILE",
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 FILE = "mysql-bin.000001"
+MARKER = HEADER_LENGTH + 12  # before the events of a payload: see protocol/blocks.py
 Captures = Callable[[str, str], bool]
 
 
@@ -111,16 +113,29 @@ def next_event(read: Callable[[int], bytes], *, packets: bool) -> bytes | None:
     return files._next_event(read, FILE, 4)
 
 
+def inside(event: Event) -> Iterable[Event]:
+    """The event, or those of a payload."""
+    is_payload = event.type == EventType.TRANSACTION_PAYLOAD_EVENT
+    return TransactionPayloadReader(event) if is_payload else (event,)
+
+
+def placed(event: Event) -> Event:
+    """An event as blocks carry it: without the end of its payload."""
+    if event.offset is None:
+        return event
+    return event._replace(end=event.start, checksum=None)
+
+
 def by_both(data: bytes, walker: EventReader, filtering: EventFilter, *, packets: bool) -> Outcome:
     found = Outcome()
     read = io.BytesIO(data).read
     try:
         while (raw := next_event(read, packets=packets)) is not None:
             event = walker.feed(raw)
-            if event is not None:
-                found.kept += filtering.feed(event)
+            for each in [] if event is None else inside(event):
+                found.kept += map(placed, filtering.feed(each))
                 if filtering.ended:
-                    found.places.append((event.file, event.end))
+                    found.places.append((each.file, each.end))
     except MySQLBinlogError as error:
         return found.end(walker, filtering, error.with_location(walker.file, walker.pos))
     return found.end(walker, filtering, None)
@@ -154,7 +169,11 @@ def by_scan(
                 found.runs.append(Passed(item.end, list(item.ends), item.rows_end))
                 packed = item.pack()
                 kept = list(unpack_events([packed.block])) if packed is not None else []
-                assert item.kept_bytes == sum(HEADER_LENGTH + len(event.body) for event in kept)
+                inner = {event.start for event in kept if event.offset is not None}
+                size = sum(HEADER_LENGTH + len(event.body) for event in kept)
+                if item.offset is None:
+                    size += MARKER * len(inner)
+                assert item.kept_bytes == size
                 if packed is not None:
                     assert packed.last_end == kept[-1].end
                     assert packed.block == pack_events(kept)[0]
@@ -162,7 +181,7 @@ def by_scan(
                 found.places += [(item.file, end) for end in item.ends]
             else:
                 found.left += 1
-                found.kept += filtering.feed(item)
+                found.kept += map(placed, filtering.feed(item))
                 scanner.learn(item)
                 if filtering.ended:
                     found.places.append((item.file, item.end))

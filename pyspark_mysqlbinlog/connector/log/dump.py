@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.protocol.event_reader import EventReader, FileHead
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
-from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
+from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = [
     "LAST_DUMP_START",
@@ -145,7 +145,7 @@ class Dump:
                     continue
                 if event.type != _PAYLOAD:
                     return event
-                self._inside = iter(PayloadReader(event))
+                self._inside = iter(TransactionPayloadReader(event))
             return inner
         except MySQLBinlogError as error:
             raise self.explained(error) from None

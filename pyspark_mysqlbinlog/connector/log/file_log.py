@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
-from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
+from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = ["FileLog"]
 
@@ -158,7 +158,7 @@ def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
         if event is None:
             continue
         if event.type == _PAYLOAD:
-            yield from PayloadReader(event)
+            yield from TransactionPayloadReader(event)
         else:
             yield event
 

@@ -39,7 +39,6 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("end", pa.int64(), nullable=False),
     pa.field("trailer", pa.int32(), nullable=False),
     pa.field("data", pa.large_binary(), nullable=False),
-    pa.field("payload", pa.int64(), nullable=False),
 ]
 _BLOCKS = pa.schema(_FIELDS)
 
@@ -125,6 +124,8 @@ def _described(part: RangePartition) -> dict[str, Any]:
         "epoch": part.epoch,
         "fingerprint": _known(part.fingerprint),
         "end_fingerprint": _known(part.end_fingerprint),
+        "offset": part.offset,
+        "end_offset": part.end_offset,
     }
 
 
@@ -149,6 +150,8 @@ def _range(
         epoch=number_of(part["epoch"]),
         fingerprint=_fingerprint(part["fingerprint"]),
         end_fingerprint=_fingerprint(part["end_fingerprint"]),
+        offset=number_of(part["offset"]),
+        end_offset=number_of(part["end_offset"]),
     )
 
 

@@ -156,9 +156,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         TableMaps tables
         Payload payload()
         PayloadSide& side(size_t)
-        void open(
-            const uint8_t*, size_t, int64_t, int64_t, int64_t, string_view, cbool, int32_t
-        ) except +
+        void open(const uint8_t*, size_t, int64_t, int64_t, string_view, cbool, int32_t) except +
         void close()
         cbool knows_table(string_view)
         void map_table(string_view, uint64_t&) except +
@@ -300,7 +298,7 @@ cdef class DecodeLoop:
             made.plan.get().add_column(both[0], both[1], doubtful[at])
         return made
 
-    def open(self, file, int64_t end, int64_t trailer, data, int64_t payload, ordinal):
+    def open(self, file, int64_t end, int64_t trailer, data, ordinal):
         """Begin a block, with the fields of an `EventBlock`; it is kept until `close`.
 
         `end` is the position after its first event. Without an ordinal, no rows are read.
@@ -318,7 +316,6 @@ cdef class DecodeLoop:
             self.view.shape[0],
             end,
             trailer,
-            payload,
             string_view(name, len(name)),
             has_ordinal,
             <int32_t>ordinal if has_ordinal else 0,

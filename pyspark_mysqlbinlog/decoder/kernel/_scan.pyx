@@ -25,7 +25,8 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass Segment:
         int64_t end
         size_t offset
-        size_t size
+        uint32_t size
+        int64_t place()
 
     cdef cppclass Ending:
         int64_t end
@@ -38,6 +39,7 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         More "mysqlbinlog::ScanStop::More"
         Odd "mysqlbinlog::ScanStop::Odd"
         Asked "mysqlbinlog::ScanStop::Asked"
+        Full "mysqlbinlog::ScanStop::Full"
 
     cdef cppclass TableIds:
         void clear()
@@ -159,8 +161,12 @@ cdef class Scanner:
 
     @property
     def stop(self):
-        """Reason: the next event is incomplete, is for Python, or is after `ask_at`."""
+        """Reason: the next event is incomplete, is for Python, or is after `ask_at`; or much was
+        decompressed.
+        """
         cdef Stop why = self.native.stop()
+        if why == Full:
+            return "full"
         return "more" if why == More else "odd" if why == Odd else "asked"
 
     @property
@@ -245,7 +251,7 @@ cdef class Scanner:
                 self.native.pack(first, last, out)
         else:
             self.native.pack(first, last, out)
-        return segments[0][first].end, segments[0][last - 1].end, packed
+        return segments[0][first].place(), segments[0][last - 1].place(), packed
 
     # --- inside a transaction
 
@@ -293,6 +299,52 @@ cdef class Scanner:
         cdef const vector[pair[uint64_t, cbool]]* found = &self.native.new_ids()
         cdef size_t n
         return {found[0][n].first: bool(found[0][n].second) for n in range(found.size())}
+
+
+cdef extern from "zstd.hpp" namespace "mysqlbinlog" nogil:
+    cdef cppclass Zstd:
+        @staticmethod
+        cbool is_loaded()
+        cbool read(const uint8_t*&, const uint8_t*, uint8_t*, size_t, size_t&) except +
+
+
+def has_zstd():
+    """Whether zstd's shared library is installed."""
+    return Zstd.is_loaded()
+
+
+cdef class ZstdStream:
+    """Decompresses a buffer of zstd frames, part by part."""
+
+    cdef Zstd native
+    cdef Py_buffer compressed
+    cdef const uint8_t* at
+    cdef bint has_buffer
+
+    def __cinit__(self, data):
+        PyObject_GetBuffer(data, &self.compressed, PyBUF_SIMPLE)
+        self.has_buffer = True
+        self.at = <const uint8_t*>self.compressed.buf
+
+    def __dealloc__(self):
+        if self.has_buffer:
+            PyBuffer_Release(&self.compressed)
+
+    def readinto(self, uint8_t[::1] memory):
+        """Write the next bytes; return their number: fewer than there is room for at the end.
+
+        OSError for damaged frames.
+        """
+        cdef size_t room = memory.shape[0], written = 0
+        cdef const uint8_t* end = <const uint8_t*>self.compressed.buf + self.compressed.len
+        cdef cbool is_read
+        if room == 0:
+            return 0
+        with nogil:
+            is_read = self.native.read(self.at, end, &memory[0], room, written)
+        if not is_read:
+            raise OSError("damaged zstd frames")
+        return written
 
 
 def crc32(const uint8_t[::1] data, uint32_t before=0):

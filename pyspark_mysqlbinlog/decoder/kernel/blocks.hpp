@@ -34,14 +34,14 @@ private:
 class BlockReader {
 public:
     // trailer: by how much each event is longer in the binlog; negative for one that is compressed
-    // there. At least -2^31. payload: the position of the payload with these events, or -1.
-    void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer,
-              int64_t payload) {
+    // there. At least -2^31. Events of payloads have none.
+    void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer) {
         begin_ = data;
         in_ = Input{data, data + size};
         end_ = first_end;
         trailer_ = trailer;
-        payload_ = payload;
+        payload_ = -1;
+        enter_payload();
     }
     bool at_end() const { return in_.left() == 0; }
     size_t offset() const { return static_cast<size_t>(in_.at - begin_); }
@@ -50,14 +50,14 @@ public:
     bool peek(EventView& event) const {
         if (!in_.has(EVENT_HEADER)) return false;
         const EventHeader header = EventHeader::read(in_.at);
-        const int64_t here = int64_t{header.length} - trailer_;
+        const int64_t here = int64_t{header.length} - (payload_ < 0 ? trailer_ : 0);
         if (header.length < EVENT_HEADER || here < int64_t{EVENT_HEADER}) return false;
         event.size = static_cast<size_t>(here) - EVENT_HEADER;
         if (in_.left() - EVENT_HEADER < event.size) return false;
         event.timestamp = header.timestamp;
         event.type = header.type;
         event.server_id = header.server_id;
-        event.end = end_ + static_cast<uint32_t>(header.log_pos - static_cast<uint32_t>(end_));
+        event.end = after(header.log_pos);
         event.start = event.end - int64_t{header.length};
         event.offset = -1;
         event.flags = header.flags;
@@ -73,14 +73,41 @@ public:
         const uint8_t* const next = event.body + event.size;
         end_ = event.offset < 0 ? event.end : event.offset + (next - in_.at);
         in_.at = next;
+        if (payload_ >= 0 && in_.left() == 0) leave_payload();
+        enter_payload();
     }
 
 private:
+    // The first position from `end_` on with these low 32 bits.
+    int64_t after(uint32_t log_pos) const {
+        return end_ + static_cast<uint32_t>(log_pos - static_cast<uint32_t>(end_));
+    }
+    // Reads a marker, if one is next. In a payload, `in_` ends with its events.
+    void enter_payload() {
+        if (payload_ >= 0 || !in_.has(PAYLOAD_MARKER) ||
+            in_.at[4] != TRANSACTION_PAYLOAD_EVENT) {
+            return;
+        }
+        const uint8_t* const rest = in_.at + EVENT_HEADER;
+        const size_t size = load32(rest + 8);
+        if (size == 0 || in_.left() - PAYLOAD_MARKER < size) return;  // `peek` rejects it
+        payload_ = after(EventHeader::read(in_.at).log_pos);
+        end_ = static_cast<int64_t>(load64(rest));
+        block_end_ = in_.end;
+        in_ = Input{in_.at + PAYLOAD_MARKER, in_.at + PAYLOAD_MARKER + size};
+    }
+    void leave_payload() {
+        in_.end = block_end_;
+        end_ = payload_;
+        payload_ = -1;
+    }
+
     const uint8_t* begin_ = nullptr;
     Input in_{nullptr, nullptr};
     int64_t end_ = 0;
     int64_t trailer_ = 0;
     int64_t payload_ = -1;
+    const uint8_t* block_end_ = nullptr;
 };
 
 }  // namespace mysqlbinlog

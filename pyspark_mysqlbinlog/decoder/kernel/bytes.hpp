@@ -65,8 +65,9 @@ inline uint64_t load48(const uint8_t* at) {
 inline uint64_t load64(const uint8_t* at) {
     return load32(at) | static_cast<uint64_t>(load32(at + 4)) << 32;
 }
-inline void store32(uint8_t* to, uint32_t value) {
-    for (size_t n = 0; n < 4; ++n) to[n] = static_cast<uint8_t>(value >> 8 * n);
+// Stores the low `size` bytes of a number.
+inline void store(uint8_t* to, uint64_t number, size_t size) {
+    for (size_t byte = 0; byte < size; ++byte) to[byte] = static_cast<uint8_t>(number >> 8 * byte);
 }
 // The same, big-endian.
 inline uint32_t load_big16(const uint8_t* at) { return static_cast<uint32_t>(at[0] << 8 | at[1]); }
@@ -86,6 +87,21 @@ inline uint32_t load_big32(const uint8_t* at) { return load_big24(at) << 8 | at[
     uint64_t value = load_big32(at);
     for (size_t i = 4; i < size; ++i) value = value << 8 | at[i];
     return value;
+}
+
+// A length-encoded integer; false if it is cut short or invalid.
+inline bool read_lenenc(Input& in, uint64_t& value) {
+    if (!in.has(1)) return false;
+    const uint8_t first = *in.at++;
+    if (first < 0xfb) {
+        value = first;
+        return true;
+    }
+    const size_t size = first == 0xfc ? 2 : first == 0xfd ? 3 : first == 0xfe ? 8 : 0;
+    const uint8_t* at;
+    if (size == 0 || !in.take(size, at)) return false;
+    value = size == 2 ? load16(at) : size == 3 ? load24(at) : load64(at);
+    return true;
 }
 
 inline constexpr uint64_t HIGH_BITS = 0x8080808080808080;

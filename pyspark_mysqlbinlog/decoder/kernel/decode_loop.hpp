@@ -44,8 +44,8 @@ public:
     // The caller keeps the block's bytes alive. Without an ordinal of its file no rows can be read:
     // Python raises the error.
     void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer,
-              int64_t payload, std::string_view file, bool has_ordinal, int32_t ordinal) {
-        block_.open(data, size, first_end, trailer, payload);
+              std::string_view file, bool has_ordinal, int32_t ordinal) {
+        block_.open(data, size, first_end, trailer);
         if (file != file_) file_span_.is_set = false;
         file_ = file;
         has_ordinal_ = has_ordinal;

@@ -26,6 +26,9 @@ struct EventHeader {
         return {load32(at),     at[4],           load32(at + 5),
                 load32(at + 9), load32(at + 13), load16(at + 17)};
     }
+    static void store_log_pos(uint8_t* at, int64_t pos) {
+        store(at + EVENT_LOG_POS, static_cast<uint64_t>(pos), 4);
+    }
 };
 
 // The event types that the kernel supports; all others are handled in Python.
@@ -44,6 +47,7 @@ enum EventType : uint8_t {
     ANONYMOUS_GTID_LOG_EVENT = 34,
     XA_PREPARE_LOG_EVENT = 38,
     PARTIAL_UPDATE_ROWS_EVENT = 39,
+    TRANSACTION_PAYLOAD_EVENT = 40,
     GTID_TAGGED_LOG_EVENT = 42,
     MARIADB_ANNOTATE_ROWS_EVENT = 160,
     MARIADB_GTID_EVENT = 162,
@@ -53,6 +57,11 @@ inline bool is_rows_event(uint8_t type) {
     return (type >= WRITE_ROWS_EVENT_V1 && type <= DELETE_ROWS_EVENT_V1) ||
            (type >= WRITE_ROWS_EVENT && type <= DELETE_ROWS_EVENT);
 }
+
+// What stands before the events of a payload in a packed block: a header with the type of a payload,
+// whose log_pos is the payload's position, the offset after the first event in the payload's stream
+// u64, and the bytes of the events u32 (see protocol/blocks.py).
+inline constexpr size_t PAYLOAD_MARKER = EVENT_HEADER + 12;
 
 // MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It replaces BEGIN, unless its flags
 // mark it as standalone.

@@ -5,7 +5,8 @@ passes the events in between, row changes of tables with known names, without a 
 event; then it updates the state of the two. A run contains the kept events, either of whole
 transactions, or of a part of the transaction in progress.
 
-A TRANSACTION_PAYLOAD is replaced by the events in it: the scan then reads its decompressed stream.
+A TRANSACTION_PAYLOAD is replaced by the events in it. The scan decompresses small ones itself, if
+zstd's library is installed; the stream of others is its input, part by part.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from typing import TYPE_CHECKING
 from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_at
+from pyspark_mysqlbinlog.protocol.blocks import (
+    EventBlock,
+    PackedEvents,
+    event_at,
+    packed_payload,
+)
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.receive_buffer import EventStream
-from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
+from pyspark_mysqlbinlog.protocol.transaction_payload import (
+    TransactionPayloadReader,
+    zstd_stream,
+)
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
@@ -51,7 +60,11 @@ class Run:
     """
 
     def __init__(
-        self, scanner: Scanner, file: str, start: int, payload: PayloadReader | None = None
+        self,
+        scanner: Scanner,
+        file: str,
+        start: int,
+        payload: TransactionPayloadReader | None = None,
     ) -> None:
         self._scanner = scanner
         self.file = file
@@ -63,9 +76,9 @@ class Run:
         self.last = scanner.last
         self.rows_end = scanner.stop == "asked"
         self.offset: int | None = None
-        self._payload = -1
+        self._payload = payload
         if payload is not None:
-            self.offset, self._payload = scanner.pos, payload.start
+            self.offset = scanner.pos
             is_whole = scanner.pos == payload.size
             self.start, self.end = payload.start, payload.end if is_whole else payload.start
             self.last = (payload.end - payload.start, payload.checksum) if is_whole else (0, 0)
@@ -108,8 +121,10 @@ class Run:
         if first == behind:
             return None
         first_end, last_end, data = self._scanner.pack(first, behind)
-        block = EventBlock(self.file, first_end, self._scanner.trailer, data, self._payload)
-        return PackedEvents(block, last_end)
+        if self._payload is not None:
+            # The scan has only seen the stream.
+            return packed_payload(self.file, self._payload.start, first_end, data)
+        return PackedEvents(EventBlock(self.file, first_end, self._scanner.trailer, data), last_end)
 
 
 class LogScanner:
@@ -138,14 +153,17 @@ class LogScanner:
     ) -> None:
         from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 - may be missing
             Scanner,
+            ZstdStream,
+            has_zstd,
         )
 
+        self._decompress = ZstdStream if has_zstd() else zstd_stream
         self._filtering = filtering
         self._ask_at = ask_at
         self._scanner = Scanner(whole_maps=whole_maps)
         self._walker: EventReader | None = None
         self._stream: EventStream | None = None
-        self._payload: PayloadReader | None = None
+        self._payload: TransactionPayloadReader | None = None
         self._from_offset, self._to_offset = part
         self._verified = 0
         # Known state of the next step: the stream has too few bytes, or the event is for Python.
@@ -169,7 +187,7 @@ class LogScanner:
 
     def enter(self, payload: Event) -> None:
         """Continue with the events of a payload, then after it."""
-        self._payload = PayloadReader(payload)
+        self._payload = TransactionPayloadReader(payload, self._decompress)
         self._verified, self._next = 0, ""
         if self._from_offset:
             self._payload.skip_to(self._from_offset)
@@ -217,7 +235,7 @@ class LogScanner:
             raise error.with_location(outer_walker.file, outer_walker.pos) from None
 
     def _scan(
-        self, stream: EventStream, walker: EventReader | PayloadReader, limit: int
+        self, stream: EventStream, walker: EventReader | TransactionPayloadReader, limit: int
     ) -> Run | None:
         filtering, scanner = self._filtering, self._scanner
         payload = self._payload
@@ -252,7 +270,7 @@ class LogScanner:
                 ask_at=self._asked(),
             )
         stop = scanner.stop
-        self._next = "" if stop == "asked" else stop
+        self._next = stop if stop in ("more", "odd") else ""
         if not scanner.consumed:
             self._verified = scanner.verified
             return None
@@ -272,15 +290,17 @@ class LogScanner:
             return _NEVER
         return self._ask_at(None if self._payload is None else self._payload.pos)
 
-    def _limit_in(self, payload: PayloadReader, limit: int) -> int:
+    def _limit_in(self, payload: TransactionPayloadReader, limit: int) -> int:
         """Return the limit of a run in a payload: an offset in its stream."""
         if limit >= payload.end:
             return payload.size
         return self._to_offset if limit == payload.start else 0
 
-    def _advance_group(self, filtering: EventFilter, walker: EventReader | PayloadReader) -> None:
+    def _advance_group(
+        self, filtering: EventFilter, walker: EventReader | TransactionPayloadReader
+    ) -> None:
         scanner = self._scanner
-        if isinstance(walker, PayloadReader):
+        if isinstance(walker, TransactionPayloadReader):
             at = walker.event_at
         else:
             at = partial(event_at, walker.file)

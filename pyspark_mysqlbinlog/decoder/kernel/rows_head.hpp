@@ -53,19 +53,6 @@ struct RowsHead {
     }
 
 private:
-    static bool read_lenenc(Input& in, uint64_t& value) {
-        if (!in.has(1)) return false;
-        const uint8_t first = *in.at++;
-        if (first < 0xfb) {
-            value = first;
-            return true;
-        }
-        const size_t size = first == 0xfc ? 2 : first == 0xfd ? 3 : first == 0xfe ? 8 : 0;
-        const uint8_t* at;
-        if (size == 0 || !in.take(size, at)) return false;
-        value = size == 2 ? load16(at) : size == 3 ? load24(at) : load64(at);
-        return true;
-    }
     static bool read_bitmap(Input& in, size_t size, std::string_view& bitmap) {
         const uint8_t* at;
         if (!in.take(size, at)) return false;

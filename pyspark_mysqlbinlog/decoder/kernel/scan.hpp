@@ -16,8 +16,10 @@
 //
 // Captured events are not copied but recorded as segments of the chunk; `pack` copies them.
 //
-// The chunk may also be a part of a payload's decompressed stream. Its events have no checksum and no
-// log_pos: positions are then offsets in the stream, and `pack` writes them into the headers.
+// A payload with a whole transaction is decompressed here, and its events are recorded after a marker
+// (see protocol/blocks.py). The stream of a larger one is read by Python: it then is the chunk. These
+// events have no checksum and no log_pos: their positions are offsets in the stream, and `pack` writes
+// them into the headers.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +31,26 @@
 #include "bytes.hpp"
 #include "crc32.hpp"
 #include "event.hpp"
+#include "payload_event.hpp"
 #include "query.hpp"
 #include "scan_tables.hpp"
 #include "transactions.hpp"
+#include "zstd.hpp"
 
 namespace mysqlbinlog {
 
-// A captured event: header and body, without its checksum.
+// A captured event: header and body, without its checksum; or the marker before those of a payload.
 struct Segment {
-    int64_t end;  // position after the event
-    size_t offset;
-    size_t size;
+    int64_t end;             // position after the event, or offset in its payload's stream
+    size_t offset;           // in the chunk, or in the decompressed streams
+    uint32_t size;
+    uint32_t inner_size = 0; // of a marker: bytes of the events after it
+    int64_t payload = -1;    // position of the payload with the event
+
+    bool is_marker() const { return inner_size != 0; }
+    bool is_inner() const { return payload >= 0; }
+    // In the binlog.
+    int64_t place() const { return is_inner() ? payload : end; }
 };
 
 // A boundary, and the totals before it.
@@ -55,6 +66,7 @@ enum class ScanStop : uint8_t {
     More,   // the next event, or the rest of its transaction, has not arrived yet
     Odd,    // the next event, or one of its transaction, is for Python
     Asked,  // after the requested position
+    Full,   // enough was decompressed
 };
 
 class Scanner {
@@ -91,6 +103,7 @@ public:
         kept_ = 0;
         segments_.clear();
         endings_.clear();
+        streams_.clear();
         statement_.clear();
         new_ids_.clear();
         new_statement_ = false;
@@ -138,9 +151,19 @@ public:
     // Each header gets its position, which the server may have left out.
     void pack(size_t first, size_t last, uint8_t* out) const {
         for (size_t n = first; n < last; ++n) {
-            std::memcpy(out, data_ + segments_[n].offset, segments_[n].size);
-            store32(out + EVENT_LOG_POS, static_cast<uint32_t>(segments_[n].end));
-            out += segments_[n].size;
+            const Segment& segment = segments_[n];
+            if (segment.is_marker()) {
+                std::memset(out, 0, segment.size);
+                out[4] = TRANSACTION_PAYLOAD_EVENT;
+                EventHeader::store_log_pos(out, segment.payload);
+                store(out + EVENT_HEADER, static_cast<uint64_t>(segment.end), 8);
+                store(out + EVENT_HEADER + 8, segment.inner_size, 4);
+            } else {
+                const uint8_t* const from = segment.is_inner() ? streams_.data() : data_;
+                std::memcpy(out, from + segment.offset, segment.size);
+                EventHeader::store_log_pos(out, segment.end);
+            }
+            out += segment.size;
         }
     }
 
@@ -156,8 +179,10 @@ public:
             const uint32_t time = time_;
             const size_t last_offset = last_offset_;
             const size_t last_length = last_length_;
+            const size_t streams = streams_.size();
             if (!scan_transaction()) {
                 segments_.resize(segments);
+                streams_.truncate(streams);
                 kept_ = kept;
                 at_ = at;
                 pos_ = pos;
@@ -236,8 +261,9 @@ public:
     void skip_rows() {
         Event event{};
         while (read(event)) {
-            if (event.kind == Kind::Query && !is_query(event, "BEGIN") &&
-                !is_query(event, "COMMIT")) {
+            if (event.kind == Kind::Payload ||
+                (event.kind == Kind::Query && !is_query(event, "BEGIN") &&
+                 !is_query(event, "COMMIT"))) {
                 return odd();
             }
             pass(event);
@@ -247,7 +273,7 @@ public:
     TableIds ids;
 
 private:
-    enum class Kind : uint8_t { Odd, Rows, Map, Query, Xid, Gtid, MariadbGtid, Text };
+    enum class Kind : uint8_t { Odd, Rows, Map, Query, Xid, Gtid, MariadbGtid, Text, Payload };
 
     struct Event {
         Kind kind;
@@ -256,8 +282,13 @@ private:
         size_t offset;  // of the header, in the chunk
         size_t next;    // after the event
         int64_t end;
+        // Of the payload with this event; -1 outside of one.
+        int64_t payload = -1;
     };
 
+    // Of a chunk and the streams in it together: what is kept must fit into a task (see
+    // MAX_INLINE_BYTES_PER_TASK in connector/tail/buffer.py).
+    static constexpr size_t MOST_BYTES = 800'000;
     static constexpr uint16_t ARTIFICIAL_FLAG = 0x20;
     static constexpr size_t PACKET_HEADER = 5;  // length u24 | sequence u8 | status u8
     static constexpr uint32_t FULL_PACKET = 0xFFFFFF;
@@ -268,6 +299,7 @@ private:
             case TABLE_MAP_EVENT: return Kind::Map;
             case QUERY_EVENT: return Kind::Query;
             case XID_EVENT: return Kind::Xid;
+            case TRANSACTION_PAYLOAD_EVENT: return Kind::Payload;
             case GTID_LOG_EVENT:
             case GTID_TAGGED_LOG_EVENT:
             case ANONYMOUS_GTID_LOG_EVENT: return Kind::Gtid;
@@ -339,9 +371,18 @@ private:
         last_length_ = event.next - event.offset;
     }
     Segment segment(const Event& event) const {
-        return {event.end, event.offset, EVENT_HEADER + event.body_size};
+        const size_t size = EVENT_HEADER + event.body_size;
+        return {event.end, event.offset, static_cast<uint32_t>(size), 0, event.payload};
     }
     void keep(const Segment& segment) {
+        if (segment.is_inner()) {
+            if (segments_.empty() || !segments_.back().is_inner()) {
+                marker_ = segments_.size();
+                segments_.push_back({segment.end, 0, PAYLOAD_MARKER, 0, segment.payload});
+                kept_ += PAYLOAD_MARKER;
+            }
+            segments_[marker_].inner_size += segment.size;
+        }
         segments_.push_back(segment);
         kept_ += segment.size;
     }
@@ -361,7 +402,7 @@ private:
     // The CRC32 of the last event with the position that its header lacks, as Python computes it.
     uint32_t placed_checksum(const uint8_t* head) const {
         uint8_t log_pos[4];
-        store32(log_pos, static_cast<uint32_t>(pos_));
+        store(log_pos, static_cast<uint64_t>(pos_), sizeof log_pos);
         constexpr size_t after = EVENT_LOG_POS + sizeof log_pos;
         const uint32_t before = crc32(log_pos, sizeof log_pos, crc32(head, EVENT_LOG_POS));
         return crc32(head + after, last_length_ - after - trailer_, before);
@@ -372,80 +413,137 @@ private:
         return read_statement({event.body, event.body + event.body_size}, sql) && sql == text;
     }
 
-    // Reads one whole transaction; false if the scan must stop before it.
-    bool scan_transaction() {
-        ids.clear();
+    // A transaction whose end has not been read.
+    struct Transaction {
         Segment frame[2];
         size_t frame_size = 0;
         Segment text{};
         bool is_taken = false, has_text = false;
         TransactionState state;
+    };
+    enum class Step : uint8_t { More, End, Odd };
+
+    // Reads one whole transaction; false if the scan must stop before it.
+    bool scan_transaction() {
+        ids.clear();
+        Transaction transaction;
         Event event{};
         while (read(event)) {
-            switch (event.kind) {
-                case Kind::Gtid:
-                    if (state.is_going_on()) return stopped(ScanStop::Odd);
-                    frame[frame_size++] = segment(event);
-                    state.gtid();
-                    break;
-                case Kind::MariadbGtid:
-                    if (state.is_going_on() || event.body_size < MARIADB_GTID ||
-                        is_standalone(event.body)) {
-                        return stopped(ScanStop::Odd);
-                    }
-                    frame[frame_size++] = segment(event);
-                    state.gtid(true);
-                    break;
-                case Kind::Query:
-                    if (!state.is_in_group) {
-                        if (!is_query(event, "BEGIN")) return stopped(ScanStop::Odd);
-                        frame[frame_size++] = segment(event);
-                        state.begin();
-                        break;
-                    }
-                    if (!is_query(event, "COMMIT")) return stopped(ScanStop::Odd);
-                    if (is_taken) keep(event);
-                    pass(event);
-                    return true;
-                case Kind::Xid:
-                    if (!state.is_in_group) return stopped(ScanStop::Odd);
-                    if (is_taken) keep(event);
-                    pass(event);
-                    return true;
-                case Kind::Text:
-                    if (!state.is_in_group) return stopped(ScanStop::Odd);
-                    text = segment(event);
-                    has_text = true;
-                    state.text();
-                    break;
-                case Kind::Map: {
-                    const Wanted wanted = state.is_in_group ? wanted_map(event) : Wanted::Unknown;
-                    if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
-                    if (state.table_map()) has_text = false;
-                    ids.set(load48(event.body), wanted == Wanted::Yes);
-                    if (wanted == Wanted::No) break;
-                    if (!is_taken) {
-                        for (size_t n = 0; n < frame_size; ++n) keep(frame[n]);
-                        is_taken = true;
-                    }
-                    if (has_text) keep(text);
-                    has_text = false;
-                    keep(event);
-                    break;
-                }
-                case Kind::Rows: {
-                    const Wanted wanted = state.is_in_group ? wanted_rows(event) : Wanted::Unknown;
-                    if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
-                    state.rows();
-                    if (wanted == Wanted::Yes) keep(event);
-                    break;
-                }
-                default:
-                    return stopped(ScanStop::Odd);
+            if (event.kind == Kind::Payload) {
+                if (!scan_payload(event, transaction)) return false;
+                pass(event);
+                return true;
             }
+            const Step step = take(event, transaction);
+            if (step == Step::Odd) return stopped(ScanStop::Odd);
             pass(event);
+            if (step == Step::End) return true;
         }
         return false;
+    }
+
+    // Reads the events of a payload, with which the transaction must begin and end.
+    bool scan_payload(const Event& event, Transaction& transaction) {
+        PayloadEvent payload;
+        if (!transaction.state.is_named || transaction.state.is_in_group ||
+            !payload.parse({event.body, event.body + event.body_size}) || payload.size == 0) {
+            return stopped(ScanStop::Odd);
+        }
+        if (at_ + streams_.size() + payload.size > MOST_BYTES) {
+            return stopped(endings_.empty() ? ScanStop::Odd : ScanStop::Full);
+        }
+        const size_t begin = streams_.size();
+        const size_t size = static_cast<size_t>(payload.size);
+        uint8_t* const stream = streams_.room(size);
+        if (!zstd_.decompress(payload.data.at, payload.data.left(), stream, size)) {
+            return stopped(ScanStop::Odd);
+        }
+        streams_.advance(size);
+        for (size_t at = 0; at < size;) {
+            if (size - at < EVENT_HEADER) return stopped(ScanStop::Odd);
+            const EventHeader header = EventHeader::read(stream + at);
+            if (header.length < EVENT_HEADER || header.length > size - at) {
+                return stopped(ScanStop::Odd);
+            }
+            Event inner{};
+            inner.kind = kind_of(header.type);
+            inner.body = stream + at + EVENT_HEADER;
+            inner.body_size = header.length - EVENT_HEADER;
+            inner.offset = begin + at;
+            at += header.length;
+            inner.end = static_cast<int64_t>(at);
+            inner.payload = pos_;
+            const bool is_part = inner.kind != Kind::Gtid && inner.kind != Kind::MariadbGtid &&
+                                 inner.kind != Kind::Payload;
+            const Step step = is_part ? take(inner, transaction) : Step::Odd;
+            if (step == Step::Odd || (step == Step::End) != (at == size)) {
+                return stopped(ScanStop::Odd);
+            }
+        }
+        return true;
+    }
+
+    Step take(const Event& event, Transaction& transaction) {
+        TransactionState& state = transaction.state;
+        switch (event.kind) {
+            case Kind::Gtid:
+                if (state.is_going_on()) return Step::Odd;
+                transaction.frame[transaction.frame_size++] = segment(event);
+                state.gtid();
+                return Step::More;
+            case Kind::MariadbGtid:
+                if (state.is_going_on() || event.body_size < MARIADB_GTID ||
+                    is_standalone(event.body)) {
+                    return Step::Odd;
+                }
+                transaction.frame[transaction.frame_size++] = segment(event);
+                state.gtid(true);
+                return Step::More;
+            case Kind::Query:
+                if (!state.is_in_group) {
+                    if (!is_query(event, "BEGIN")) return Step::Odd;
+                    transaction.frame[transaction.frame_size++] = segment(event);
+                    state.begin();
+                    return Step::More;
+                }
+                if (!is_query(event, "COMMIT")) return Step::Odd;
+                if (transaction.is_taken) keep(event);
+                return Step::End;
+            case Kind::Xid:
+                if (!state.is_in_group) return Step::Odd;
+                if (transaction.is_taken) keep(event);
+                return Step::End;
+            case Kind::Text:
+                if (!state.is_in_group) return Step::Odd;
+                transaction.text = segment(event);
+                transaction.has_text = true;
+                state.text();
+                return Step::More;
+            case Kind::Map: {
+                const Wanted wanted = state.is_in_group ? wanted_map(event) : Wanted::Unknown;
+                if (wanted == Wanted::Unknown) return Step::Odd;
+                if (state.table_map()) transaction.has_text = false;
+                ids.set(load48(event.body), wanted == Wanted::Yes);
+                if (wanted == Wanted::No) return Step::More;
+                if (!transaction.is_taken) {
+                    for (size_t n = 0; n < transaction.frame_size; ++n) keep(transaction.frame[n]);
+                    transaction.is_taken = true;
+                }
+                if (transaction.has_text) keep(transaction.text);
+                transaction.has_text = false;
+                keep(event);
+                return Step::More;
+            }
+            case Kind::Rows: {
+                const Wanted wanted = state.is_in_group ? wanted_rows(event) : Wanted::Unknown;
+                if (wanted == Wanted::Unknown) return Step::Odd;
+                state.rows();
+                if (wanted == Wanted::Yes) keep(event);
+                return Step::More;
+            }
+            default:
+                return Step::Odd;
+        }
     }
 
     KnownTables known_;
@@ -466,7 +564,10 @@ private:
     ScanStop stop_ = ScanStop::More;
     uint64_t kept_ = 0;
     std::vector<Segment> segments_;
+    size_t marker_ = 0;  // index of the last marker
     std::vector<Ending> endings_;
+    Zstd zstd_;
+    Bytes streams_;  // of the payloads in the chunk
     std::vector<Segment> statement_;
     std::vector<std::pair<uint64_t, bool>> new_ids_;
     bool new_statement_ = false;

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -157,13 +158,10 @@ def _changed(value: _Value, legs: list[_Leg], operation: int, new: _Value | None
 
 def _find(members: list[_Member], key: bytes) -> tuple[int, bool]:
     """Return a key's index, or where it belongs: keys are sorted by length, then by bytes."""
-    order = (len(key), key)
-    for at, (other, _) in enumerate(members):
-        if other == key:
-            return at, True
-        if (len(other), other) > order:
-            return at, False
-    return len(members), False
+    keys = [other for other, _ in members]
+    if key in keys:
+        return keys.index(key), True
+    return bisect_left(keys, (len(key), key), key=lambda other: (len(other), other)), False
 
 
 def _cell(leg: _Index, count: int) -> tuple[int, bool]:

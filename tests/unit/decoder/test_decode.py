@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from helpers.decoding import (
+    ALL_OPERATIONS,
     ARROW_SCHEMA,
     ByPosition,
     StaticSchemas,
     decoder,
+    make_event,
     rows_of,
     simple_schema,
     table_map_body,
@@ -20,6 +22,7 @@ from helpers.decoding import (
 )
 from helpers.implementations import make_decoder
 from helpers.row_logs import FILE, EventLog
+from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.errors import (
@@ -272,13 +275,21 @@ def test_dummy_rows_event_only_ends_a_statement(table_id: int) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["PRE_GA_WRITE_ROWS_EVENT", "PARTIAL_UPDATE_ROWS_EVENT", "TRANSACTION_PAYLOAD_EVENT"],
+    ["PRE_GA_WRITE_ROWS_EVENT", "PRE_GA_UPDATE_ROWS_EVENT", "MARIADB_START_ENCRYPTION_EVENT"],
 )
 def test_rows_in_a_form_that_is_not_read_are_not_passed_over(kind: str) -> None:
     log = Log()
     log.add(EventType[kind], bytes(20))
     with pytest.raises(UnsupportedEventError, match=f"{kind} is not supported.*:100"):
         log.rows()
+
+
+def test_a_payload_is_never_passed_over() -> None:
+    """The events in it come instead; the decoder of one that comes all the same stops."""
+    event = make_event(EventType.TRANSACTION_PAYLOAD_EVENT, bytes(20), 100)
+    python = Decoder(StaticSchemas([]), ARROW_SCHEMA, 0, ALL_OPERATIONS, file_ordinal=lambda _: 1)
+    with pytest.raises(UnsupportedEventError, match="TRANSACTION_PAYLOAD_EVENT is not supported"):
+        list(python.decode([event]))
 
 
 def test_file_without_a_number_needs_an_ordinal() -> None:

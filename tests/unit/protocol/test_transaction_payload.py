@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.transaction_payload import PayloadReader
+from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 BEGIN = RawEvent(EventType.QUERY_EVENT, query_body("BEGIN"))
 MAP = RawEvent(EventType.TABLE_MAP_EVENT, table_map(1, "t"))
@@ -36,7 +36,7 @@ def payload(body: bytes, start: int = 1000) -> Event:
 
 def test_events_are_those_of_the_stream() -> None:
     event = payload(payload_body(STREAM))
-    found = list(PayloadReader(event))
+    found = list(TransactionPayloadReader(event))
     assert [(each.type, each.body) for each in found] == [(each.kind, each.body) for each in PARTS]
     assert [each.start for each in found] == [1000] * 4
     assert [each.end for each in found] == [1000, 1000, 1000, event.end]
@@ -48,7 +48,7 @@ def test_events_are_those_of_the_stream() -> None:
 def test_a_stream_is_read_in_bounded_memory() -> None:
     event = payload(payload_body(LARGE))
     tracemalloc.start()
-    count = sum(1 for _ in PayloadReader(event))
+    count = sum(1 for _ in TransactionPayloadReader(event))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count == 50_003
@@ -58,15 +58,15 @@ def test_a_stream_is_read_in_bounded_memory() -> None:
 @pytest.mark.parametrize("at", [0, 1, 3, 40_000, 50_002])
 def test_reading_continues_at_any_event(at: int) -> None:
     event = payload(payload_body(LARGE))
-    whole = list(PayloadReader(event))
-    reader = PayloadReader(event)
+    whole = list(TransactionPayloadReader(event))
+    reader = TransactionPayloadReader(event)
     reader.skip_to(whole[at].offset or 0)
     assert list(reader) == whole[at:]
 
 
 def test_two_frames_are_one_stream() -> None:
     data = compressed(STREAM[:100]) + compressed(STREAM[100:])
-    assert len(list(PayloadReader(payload(payload_body(STREAM, data=data))))) == 4
+    assert len(list(TransactionPayloadReader(payload(payload_body(STREAM, data=data))))) == 4
 
 
 def with_length(events: bytes, length: int) -> bytes:
@@ -109,7 +109,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
 )
 def test_a_broken_payload_is_an_error_with_its_position(body: bytes, message: str) -> None:
     with pytest.raises((MalformedEventError, UnsupportedEventError)) as caught:
-        list(PayloadReader(payload(body)))
+        list(TransactionPayloadReader(payload(body)))
     assert message in caught.value.message
     assert (caught.value.file, caught.value.position) == ("mysql-bin.000003", 1000)
 
@@ -117,7 +117,7 @@ def test_a_broken_payload_is_an_error_with_its_position(body: bytes, message: st
 @pytest.mark.parametrize("cut", range(1, len(FRAME)))
 def test_a_frame_that_ends_anywhere_is_an_error(cut: int) -> None:
     with pytest.raises(MalformedEventError):
-        list(PayloadReader(payload(payload_body(STREAM, data=FRAME[:cut]))))
+        list(TransactionPayloadReader(payload(payload_body(STREAM, data=FRAME[:cut]))))
 
 
 def test_a_bomb_is_an_error_in_bounded_memory() -> None:
@@ -129,9 +129,9 @@ def test_a_bomb_is_an_error_in_bounded_memory() -> None:
     before = pa.total_allocated_bytes()
     for size in (160 * len(part), 4096):
         with pytest.raises(MalformedEventError):
-            list(PayloadReader(payload(payload_body(b"", data=data, size=size))))
+            list(TransactionPayloadReader(payload(payload_body(b"", data=data, size=size))))
     # Skipped, to begin after it.
-    reader = PayloadReader(payload(payload_body(b"", data=frame * 2, size=1 << 28)))
+    reader = TransactionPayloadReader(payload(payload_body(b"", data=frame * 2, size=1 << 28)))
     with pytest.raises(MalformedEventError, match="decompresses to 134217728 bytes, expected"):
         reader.skip_to((1 << 28) - 1)
     _, peak = tracemalloc.get_traced_memory()
@@ -141,6 +141,6 @@ def test_a_bomb_is_an_error_in_bounded_memory() -> None:
 
 
 def test_a_start_that_is_not_in_the_stream_is_an_error() -> None:
-    reader = PayloadReader(payload(payload_body(STREAM)))
+    reader = TransactionPayloadReader(payload(payload_body(STREAM)))
     with pytest.raises(InvalidPositionError, match="no event begins at offset 9999"):
         reader.skip_to(9999)

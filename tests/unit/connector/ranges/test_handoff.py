@@ -92,6 +92,8 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
             epoch=3,
             fingerprint=Fingerprint(1, 2, 30, 4),
             end_fingerprint=Fingerprint(1, 2, 40, 0xFFFFFFFF),
+            offset=7,
+            end_offset=1 << 33,
         ),
         carried(LAST, LATER),
     )
@@ -111,7 +113,7 @@ def test_a_damaged_file_is_ignored(folder: str) -> None:
     block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
     BatchHandoff(folder).write(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
     whole = file.read_bytes()
-    other_version = whole.replace(b'"version": 1', b'"version": 2')
+    other_version = whole.replace(b'"version": 2', b'"version": 3')
     assert other_version != whole
     # A stream without its end marker of 8 bytes is whole all the same.
     cut = [whole[:length] for length in range(len(whole) - 8)]

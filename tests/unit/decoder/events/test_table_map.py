@@ -83,7 +83,7 @@ def test_every_truncation_is_an_error(length: int) -> None:
     ("body", "error", "words"),
     [
         (CAPTURED.replace(b"\x02\x78\x00", b"\x03\x78\x00\x00"), MalformedEventError, "left over"),
-        (CAPTURED.replace(b"\x03\x0f", b"\x03\xf2"), UnsupportedEventError, "type 242"),
+        (CAPTURED.replace(b"\x03\x0f", b"\x03\xf1"), UnsupportedEventError, "type 241"),
         (CAPTURED.replace(b"t\x00\x02", b"t\x01\x02"), MalformedEventError, "0x00"),
         (CAPTURED.replace(b"t\x00\x02", b"\xff\x00\x02"), MalformedEventError, "not UTF-8"),
     ],

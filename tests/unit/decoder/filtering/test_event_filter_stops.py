@@ -130,7 +130,7 @@ OTHER_EVENTS: list[tuple[int, bytes, int, type[MySQLBinlogError] | None, str]] =
     (T.IGNORABLE_LOG_EVENT, b"", IGNORABLE_FLAG, None, ""),
     (T.PRE_GA_WRITE_ROWS_EVENT, b"", 0, UnsupportedEventError, "PRE_GA_WRITE_ROWS_EVENT"),
     (T.TRANSACTION_PAYLOAD_EVENT, b"", 0, UnsupportedEventError, "TRANSACTION_PAYLOAD_EVENT"),
-    (T.PARTIAL_UPDATE_ROWS_EVENT, b"", 0, UnsupportedEventError, "PARTIAL_UPDATE"),
+    (T.PARTIAL_UPDATE_ROWS_EVENT, b"", 0, MalformedEventError, "one of a table map"),
     (T.INTVAR_EVENT, b"", 0, None, ""),
     (T.RAND_EVENT, b"", 0, None, ""),
     (T.USER_VAR_EVENT, b"", 0, None, ""),

@@ -19,6 +19,7 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
+from helpers.payloads import repacked
 from helpers.require_kernel import scan as kernel
 from helpers.scan_parity import (
     FILE,
@@ -56,6 +57,26 @@ def test_captured_logs(path: Path, packets: bool) -> None:
             compare(data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity)
     if len(data) < 20_000:
         compare(data, packets=packets, wanted=filters[2], sizes=always(1), capacity=4096)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
+@pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
+def test_compressed_logs(path: Path, packets: bool, tmp_path: Path) -> None:
+    """The same with whole transactions in payloads: small ones are scanned, others read."""
+    raws = raws_in(repacked(path, tmp_path))
+    data = framed(raws) if packets else b"".join(raws)
+    filters: list[Captures] = [
+        lambda *_: True,
+        lambda *name: bool(zlib.crc32(f"a{name}".encode()) & 1),
+    ]
+    for wanted in filters:
+        for size, capacity in ((1 << 20, 1 << 20), (333, 1 << 16), (64, 64)):
+            found = compare(
+                data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity
+            )
+            if capacity == 1 << 20 and wanted is filters[0] and not found.error:
+                payloads = [raw for raw in raws if raw[4] == T.TRANSACTION_PAYLOAD_EVENT]
+                assert len(payloads) <= sum(len(run.ends) for run in found.runs) + found.left
 
 
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
