@@ -11,8 +11,6 @@ import sys
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from helpers.waiting import patience
-
 __all__ = ["main"]
 
 
@@ -23,7 +21,7 @@ def main(path: str, checkpoint: str) -> None:
     changes = spark.readStream.format("mysqlbinlog").option("path", path).load()
     try:
         writer = changes.writeStream.format("noop").option("checkpointLocation", checkpoint)
-        writer.start().awaitTermination(patience(300))
+        writer.start().awaitTermination()
     except PySparkException as error:
         sys.stdout.write(str(error))
     spark.stop()
