@@ -51,13 +51,13 @@ _PLANNING_SECONDS = 2.0
 _WEIGHT_IN_PACKETS = 0.25
 
 
-class _Proofs:
+class _VisibilityChecks:
     """Waits until everything in the binlog is visible in a table; queries grants once."""
 
     def __init__(self, options: Options, *, case_sensitive: bool) -> None:
         self._options = options
         self._case_sensitive = case_sensitive
-        self._prover: VisibilityChecker | None = None
+        self._checker: VisibilityChecker | None = None
 
     def begin(self) -> Callable[[ReplicaClient, Table], None]:
         """Return a function that waits until the current binlog is visible in a table.
@@ -67,7 +67,7 @@ class _Proofs:
         # From then on, for every InnoDB table.
         is_proven = False
 
-        def prove(client: ReplicaClient, table: Table) -> None:
+        def wait_until_visible(client: ReplicaClient, table: Table) -> None:
             nonlocal is_proven
             engine = engine_of(client, table)
             if engine is None:
@@ -76,16 +76,16 @@ class _Proofs:
                 return
             is_proven = self._prove(client, table, engine).of_all_tables or is_proven
 
-        return prove
+        return wait_until_visible
 
     def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
-        if self._prover is None:
+        if self._checker is None:
             requested = self._options.snapshot_visibility_check
-            self._prover = VisibilityChecker.ask(
+            self._checker = VisibilityChecker.ask(
                 client, requested, case_sensitive=self._case_sensitive
             )
         connect = partial(ReplicaClient.connect, self._options.server_settings())
-        watermark = self._prover.prove(client, connect, table, engine)
+        watermark = self._checker.wait_until_visible(client, connect, table, engine)
         LOGGER.info("snapshot of %s: visibility check %s", ".".join(table), watermark.proof)
         return watermark
 
@@ -121,7 +121,7 @@ class SnapshotCoordinator:
         """Create it for these options, with a planner that connects on first use."""
         planner = ChunkPlanner(
             options.server_settings(),
-            begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
+            begin_checks=_VisibilityChecks(options, case_sensitive=case_sensitive).begin,
             case_sensitive=case_sensitive,
             chunk_bytes=options.target_partition_bytes,
             retry_timeout=options.retry_timeout,

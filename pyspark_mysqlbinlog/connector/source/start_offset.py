@@ -169,7 +169,7 @@ def _check_proofs(
         client, options.snapshot_visibility_check, case_sensitive=case_sensitive
     )
     for table, engine in sorted(engines_of(client, tables).items()):
-        prover.proofs(table, engine)
+        prover.checks(table, engine)
 
 
 def start_of_files(options: Options) -> ResolvedStart:
