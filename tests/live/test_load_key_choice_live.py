@@ -6,12 +6,12 @@ import pytest
 
 from helpers.live_log import client_of, schemas_of
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey, choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, choose_key
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
-def chosen(server: Server, database: str) -> LoadKey | None:
+def chosen(server: Server, database: str) -> ChunkKey | None:
     (schema,) = schemas_of(server, database)
     with client_of(server) as client:
         return choose_key(client, schema)

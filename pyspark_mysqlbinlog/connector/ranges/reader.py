@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
@@ -50,7 +50,7 @@ _UNPLACED: dict[str, Unplaced] = {
 
 
 def events_between(
-    log: Log, start: Position, end: Position, known: Fingerprint | None = None
+    log: Log, start: Position, end: Position, known: PositionFingerprint | None = None
 ) -> Iterator[Event]:
     """Yield a log's events from `start` to `end`; InvalidPositionError if it ends before.
 

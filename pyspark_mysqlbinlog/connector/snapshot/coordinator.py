@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
 )
 from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.snapshot.tasks import chunk_tasks
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.names import Table
@@ -135,7 +135,7 @@ class SnapshotCoordinator:
 
         history_of : returns the history with the tables captured now; it may query the server.
         """
-        state, options = offset.load, self._options
+        state, options = offset.snapshot_state, self._options
         position, captures = offset.position, self._tables.captures
         if state is not None and offset.tables != options.table_filter_hash:
             state = follow_options(state, history_of(), position, captures)
@@ -271,7 +271,7 @@ class SnapshotCoordinator:
 
     def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
         """Return at most `most` tasks that read the chunks of the batch that ends there."""
-        return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
+        return chunk_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
 
     def report(self) -> dict[str, Any] | None:
         """Return the snapshot's part of the query's progress."""

@@ -63,7 +63,7 @@ class StreamSnapshot:
         end_of_log : if given, the state records what the chunks of the batch may have seen.
         """
         if offset.tables == self._options.table_filter_hash and self._options.reload is None:
-            state = offset.load
+            state = offset.snapshot_state
         else:
             if self._resumed is None or self._resumed[0] != offset:
                 state = self._the_load().resume(offset, lambda: self._history_of(offset))
@@ -166,7 +166,7 @@ class StreamSnapshot:
 
         For the options with which the offset was made: new options apply from the next batch.
         """
-        state = offset.load
+        state = offset.snapshot_state
         if self._load is None and state is None:
             return None
         load = self._the_load()

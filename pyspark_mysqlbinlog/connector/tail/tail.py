@@ -16,7 +16,7 @@ from collections.abc import Callable
 from threading import Thread
 from time import monotonic
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
@@ -123,12 +123,12 @@ class Tail:
         return self._compared
 
     @property
-    def next_sequence(self) -> tuple[Position, Fingerprint] | None:
+    def next_sequence(self) -> tuple[Position, PositionFingerprint] | None:
         """The start of the next sequence, once the tail has read its own to the end."""
         error = self.buffer.error
         if not isinstance(error, LogSequenceError):
             return None
-        return Position.of(error.next_file, FIRST_EVENT), Fingerprint(*error.next_head)
+        return Position.of(error.next_file, FIRST_EVENT), PositionFingerprint(*error.next_head)
 
     @property
     def scanned(self) -> Position:
