@@ -117,7 +117,7 @@ def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
         after = None
         while after != last:
             upto, _ = next_bound(client, table, key, after, last, rows=rows)
-            chunks.append(Chunk(table, key.mark, after, upto))
+            chunks.append(Chunk(table, key.fingerprint, after, upto))
             after = upto
     return chunks
 

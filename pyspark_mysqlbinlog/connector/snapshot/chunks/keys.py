@@ -8,7 +8,7 @@ by the first of these. A key that begins with a SET comes last: no server can se
 
 A snapshot that resumes later, or in another process, must know whether its bounds still mean the
 same rows: after ALTER TABLE the table may have another key, or the same key in another order. The
-key's fingerprint (`mark`) shows it; it covers everything that the order depends on.
+key's fingerprint shows it; it covers everything that the order depends on.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class ChunkKey:
     ----------
     name : of the index.
     columns : in the key's order.
-    mark : equal as long as the key, and the order of its values, are the same.
+    fingerprint : equal as long as the key, and the order of its values, are the same.
     """
 
     name: str
     columns: tuple[KeyColumn, ...]
-    mark: str
+    fingerprint: str
 
 
 def choose_key(client: ReplicaClient, schema: TableSchema) -> ChunkKey | None:
@@ -157,8 +157,8 @@ def _is_merged_wrongly(key: ChunkKey) -> bool:
 
 def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> ChunkKey:
     marked = [name, *([shown["Field"], shown["Type"], shown["Collation"]] for _, shown in columns)]
-    mark = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
-    return ChunkKey(name, tuple(_key_column(*column) for column in columns), mark)
+    fingerprint = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
+    return ChunkKey(name, tuple(_key_column(*column) for column in columns), fingerprint)
 
 
 def _key_column(column: ColumnSchema, shown: Mapping[str, Any]) -> KeyColumn:

@@ -261,7 +261,7 @@ class ChunkPlanner:
         key = choose_key(client, schema)
         if key is None:
             return _Planned(Chunk(load.table), None, None)
-        if load.key != key.mark:
+        if load.key != key.fingerprint:
             if load.key:
                 LOG.warning(
                     "the key %s of %s changed since its snapshot began: restarting it from the"
@@ -273,7 +273,7 @@ class ChunkPlanner:
             # left to the binlog.
             wait_until_visible(client, load.table)
             last = last_bound(client, load.table, key)
-            load = TableSnapshotState(load.table, key.mark, None, last)
+            load = TableSnapshotState(load.table, key.fingerprint, None, last)
         if load.last is None:
             # It was empty when its snapshot began.
             return _Planned(None, 0, None)
@@ -281,7 +281,7 @@ class ChunkPlanner:
         if upto is None:
             # No rows are left.
             return _Planned(None, 0, None)
-        chunk = Chunk(load.table, key.mark, load.after, upto)
+        chunk = Chunk(load.table, key.fingerprint, load.after, upto)
         return _Planned(chunk, count, None if upto == load.last else replace(load, after=upto))
 
     def _asked(self, question: Callable[[ReplicaClient], T]) -> T:

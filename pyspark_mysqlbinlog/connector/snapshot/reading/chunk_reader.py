@@ -360,7 +360,7 @@ def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: s
     """Return the SQL after FROM and the table; without bounds if the table's key changed."""
     key = choose_key(client, plan.schema)
     hint, conditions = "", []
-    if key is not None and key.mark == chunk.key:
+    if key is not None and key.fingerprint == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
         conditions.append(range_condition(key, chunk.after, chunk.upto))
     elif chunk.key:
