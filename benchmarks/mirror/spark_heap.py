@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
@@ -118,7 +118,9 @@ def _merge(target: DeltaTarget, number: int) -> None:
     ]
     states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_())))
     query = ("mysqlbinlog:query:bench", number)
-    target.merge(states, ["id"], CommitMarker(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
+    target.merge(
+        states, ["id"], CommitMarker(_LOG, number, PositionFingerprint(1000, 1, 10, 100), query)
+    )
 
 
 def _report(spark: SparkSession, what: str) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.json_values import number_of
 
-__all__ = ["Fingerprint"]
+__all__ = ["PositionFingerprint"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fingerprint:
+class PositionFingerprint:
     """The fingerprint of a position.
 
     Attributes
@@ -38,7 +38,7 @@ class Fingerprint:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Fingerprint:
+    def from_dict(cls, value: Mapping[str, Any]) -> PositionFingerprint:
         """Raise KeyError, TypeError or ValueError for values that `to_dict` does not return."""
         names = ("created", "server_id", "length", "checksum")
         return cls(*(number_of(value[name]) for name in names))

@@ -13,8 +13,8 @@ schemas         the query's payload, a comma, a hash of its table filter, a colo
                 schema history: every version that is valid within the batch that ends here, with
                 primary keys
 snapshot        the state of an initial snapshot (see `snapshot_state`); empty without one
-fingerprint     identifies the binlog of the boundary: an object with the names of `Fingerprint`;
-                empty if unknown
+fingerprint     identifies the binlog of the boundary: an object with the names of
+                `PositionFingerprint`; empty if unknown
 ==============  ====================================================================================
 
 All names are always present, in this order, so the same boundary is the same bytes. Offsets compare
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
@@ -67,10 +67,10 @@ class Offset:
     snapshot: str = ""
     payload: str = ""
     tables: str = ""
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
 
     @property
-    def load(self) -> SnapshotState | None:
+    def snapshot_state(self) -> SnapshotState | None:
         """The state of the query's snapshot; None if it has none."""
         return _unpacked(self.snapshot) if self.snapshot else None
 
@@ -79,9 +79,13 @@ class Offset:
         """The sort key of offsets."""
         return self.epoch, self.position.number, self.position.pos
 
-    def loads_since(self, start: Offset) -> bool:
+    def reads_chunks_since(self, start: Offset) -> bool:
         """Whether the batch from `start` to here reads chunks of a snapshot."""
-        return self.load is not None and start.snapshot != self.snapshot and bool(self.load.chunks)
+        return (
+            self.snapshot_state is not None
+            and start.snapshot != self.snapshot
+            and bool(self.snapshot_state.chunks)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what Spark stores as JSON: all names of the format above, in its order."""
@@ -162,14 +166,14 @@ def _unpacked(snapshot: str) -> SnapshotState:
     return SnapshotState.unpack(snapshot)
 
 
-def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | None:
+def _fingerprint(value: Mapping[str, Any], position: Position) -> PositionFingerprint | None:
     if "fingerprint" not in value:
         raise OffsetError("the offset lacks 'fingerprint'; the checkpoint is damaged")
     found = value["fingerprint"]
     if found == {}:
         return None
     try:
-        fingerprint = Fingerprint.from_dict(found)
+        fingerprint = PositionFingerprint.from_dict(found)
     except (KeyError, TypeError, ValueError, AttributeError):
         fingerprint = None
     # The event is between the file's beginning and the position.

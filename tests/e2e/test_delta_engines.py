@@ -26,7 +26,7 @@ from helpers.servers import Server
 from helpers.spark_session import DELTA_JARS, with_delta
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
@@ -160,7 +160,7 @@ def engines(delta: SparkSession) -> dict[str, Engine]:
 
 
 def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> CommitMarker:
-    fingerprint = Fingerprint(1000 + place, 1, 10 + place, 100 + place)
+    fingerprint = PositionFingerprint(1000 + place, 1, 10 + place, 100 + place)
     return CommitMarker(
         log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch)
     )

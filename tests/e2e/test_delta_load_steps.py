@@ -47,7 +47,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[SubBatch]:
     take = BatchRunner._apply_sub_batch
 
     def noted(runner: BatchRunner, step: SubBatch, *rest: Any) -> None:
-        if not step.is_last and step.last.loads_since(step.first):
+        if not step.is_last and step.last.reads_chunks_since(step.first):
             steps.append(step)
         take(runner, step, *rest)
 

@@ -69,7 +69,7 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
         offset = Offset.from_dict(last_offset(mirrored.folder))
         is_at_end = (offset.position.file, offset.position.pos) == mirrored.server.position()
         # A table whose chunks may have shown later columns is loaded again after its ALTER.
-        return is_at_end and (offset.load is None or offset.load.is_done)
+        return is_at_end and (offset.snapshot_state is None or offset.snapshot_state.is_done)
 
     wait_until(is_there, "the mirror has come to the log's end")
 

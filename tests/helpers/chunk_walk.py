@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import (
 )
 from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import range_condition
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import (
-    LoadKey,
+    ChunkKey,
     choose_key,
 )
 from pyspark_mysqlbinlog.names import quoted
@@ -36,7 +36,7 @@ class Walked:
     rows: list[int]
 
 
-def key_of(server: Server, client: ReplicaClient, database: str, table: str = "t") -> LoadKey:
+def key_of(server: Server, client: ReplicaClient, database: str, table: str = "t") -> ChunkKey:
     """The key that a table is read by; it must have one."""
     (schema,) = (found for found in schemas_of(server, database) if found.table == table)
     key = choose_key(client, schema)
@@ -44,12 +44,12 @@ def key_of(server: Server, client: ReplicaClient, database: str, table: str = "t
     return key
 
 
-def by_key(key: LoadKey) -> str:
+def by_key(key: ChunkKey) -> str:
     return ", ".join(quoted(column.name) for column in key.columns)
 
 
 def walk(
-    client: ReplicaClient, table: tuple[str, str], key: LoadKey, rows: int, column: str = "n"
+    client: ReplicaClient, table: tuple[str, str], key: ChunkKey, rows: int, column: str = "n"
 ) -> Iterator[Walked]:
     """Chunks of `rows` rows up to what is the last key now; `column` numbers the rows."""
     last = last_bound(client, table, key)

@@ -119,7 +119,7 @@ def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
         after = None
         while after != last:
             upto, _ = next_bound(client, table, key, after, last, rows=rows)
-            chunks.append(Chunk(table, key.mark, after, upto))
+            chunks.append(Chunk(table, key.fingerprint, after, upto))
             after = upto
     return chunks
 
@@ -142,7 +142,7 @@ def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
     """``behind_proof(act)``: when the first watermark is proven, before anything is read."""
 
     def install(act: Callable[[], object]) -> None:
-        prove = VisibilityChecker.prove
+        prove = VisibilityChecker.wait_until_visible
         left = [act]
 
         def acting(self: VisibilityChecker, *arguments: Any) -> Watermark:
@@ -151,7 +151,7 @@ def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
                 left.pop()()
             return found
 
-        monkeypatch.setattr(VisibilityChecker, "prove", acting)
+        monkeypatch.setattr(VisibilityChecker, "wait_until_visible", acting)
 
     return install
 
@@ -425,7 +425,7 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         account = {"user": "chunk_reader", "password": "s3cret", "ssl_mode": "DISABLED"}
         planner = ChunkPlanner(
             server.settings(**account),
-            begin_proofs=lambda: lambda *_: None,
+            begin_checks=lambda: lambda *_: None,
             case_sensitive=True,
             chunk_bytes=1 << 20,
             retry_timeout=1,

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import (
     next_bound,
     range_condition,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 DATABASE = "load_any"
@@ -33,7 +33,7 @@ def selected(client: ReplicaClient, condition: str, order: str = "") -> list[int
     return [int(n) for (n,) in found]
 
 
-def check_still(client: ReplicaClient, key: LoadKey, size: int) -> None:
+def check_still(client: ReplicaClient, key: ChunkKey, size: int) -> None:
     """Chunks of a table that nobody changes are even, and in the server's order."""
     expected = selected(client, "TRUE", f"ORDER BY {by_key(key)}")
     chunks = list(walk(client, TABLE, key, size))
@@ -49,7 +49,7 @@ class Changing:
     """A table that is changed between the steps of its load."""
 
     def __init__(
-        self, client: ReplicaClient, writer: ReplicaClient, key: LoadKey, inserted: int
+        self, client: ReplicaClient, writer: ReplicaClient, key: ChunkKey, inserted: int
     ) -> None:
         self.client = client
         self.writer = writer

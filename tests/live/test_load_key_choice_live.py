@@ -6,12 +6,12 @@ import pytest
 
 from helpers.live_log import client_of, schemas_of
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey, choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, choose_key
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
-def chosen(server: Server, database: str) -> LoadKey | None:
+def chosen(server: Server, database: str) -> ChunkKey | None:
     (schema,) = schemas_of(server, database)
     with client_of(server) as client:
         return choose_key(client, schema)
@@ -176,7 +176,7 @@ def test_a_change_of_the_key_changes_its_mark(
     any_server.execute(f"ALTER TABLE t {change}", database=any_database)
     after = chosen(any_server, any_database)
     assert before is not None and after is not None
-    assert before.mark != after.mark
+    assert before.fingerprint != after.fingerprint
 
 
 @pytest.mark.parametrize(

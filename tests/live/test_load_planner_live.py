@@ -43,10 +43,10 @@ def batch(planner: ChunkPlanner, state: SnapshotState, limits: BatchLimits) -> S
     return found
 
 
-def planner_of(server: Server, begin_proofs: Callable[[], Prove]) -> ChunkPlanner:
+def planner_of(server: Server, begin_checks: Callable[[], Prove]) -> ChunkPlanner:
     return ChunkPlanner(
         server.settings(),
-        begin_proofs=begin_proofs,
+        begin_checks=begin_checks,
         case_sensitive=True,
         chunk_bytes=1 << 20,
         retry_timeout=1,
@@ -108,7 +108,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
     """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
     released, begun = Event(), list[int]()
 
-    def begin_proofs() -> Prove:
+    def begin_checks() -> Prove:
         begun.append(1)
 
         def prove(*_: object) -> None:
@@ -117,7 +117,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
         return prove
 
     state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
-    with closing(planner_of(server, begin_proofs)) as planner:
+    with closing(planner_of(server, begin_checks)) as planner:
         for number in range(20):
             limits = BatchLimits.of(None, 1000, 4, sub_batches=1 + number % 2)
             assert planner.next_batch(state, limits, patience=0.01) is None

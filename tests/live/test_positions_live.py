@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from helpers.servers import Server
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -80,7 +80,7 @@ def test_checkpoints_of_another_log(any_server: Server, any_database: str, value
     head = log.fingerprint_at(Position.of(file, FIRST_EVENT))
     assert head is not None
     length = end - start
-    known = Fingerprint(head.created, head.server_id, length, checksum=1)
+    known = PositionFingerprint(head.created, head.server_id, length, checksum=1)
     for pos in range(start + 1, end):
         position = Position.of(file, pos + length)
         with pytest.raises(BinlogReplacedError, match="RESET MASTER"):

@@ -51,7 +51,7 @@ def prove(
     with ReplicaClient.connect(settings) as client:
         prover = VisibilityChecker.ask(client, wanted, case_sensitive=True)
         connect = partial(ReplicaClient.connect, settings)
-        return prover.prove(client, connect, TABLE, engine, patience=patience)
+        return prover.wait_until_visible(client, connect, TABLE, engine, patience=patience)
 
 
 @dataclass
@@ -367,7 +367,7 @@ def test_gtids_that_are_switched_off(live_server: Server) -> None:
             prover = VisibilityChecker.ask(client, "gtid", case_sensitive=True)
             switch(live_server, "ON_PERMISSIVE")
             with pytest.raises(ServerError, match="switched from ON to ON_PERMISSIVE"):
-                prover.prove(client, partial(client_of, live_server), TABLE, "InnoDB")
+                prover.wait_until_visible(client, partial(client_of, live_server), TABLE, "InnoDB")
         with pytest.raises(OptionError, match="gtid_mode is ON_PERMISSIVE, expected ON"):
             prove(local(live_server), "gtid")
 
@@ -452,7 +452,9 @@ def test_names_with_backquotes(server: Server) -> None:
     with ReplicaClient.connect(settings) as client:
         prover = VisibilityChecker.ask(client, "lock", case_sensitive=True)
         connect = partial(ReplicaClient.connect, settings)
-        assert prover.prove(client, connect, (DATABASE, "a`b"), "InnoDB").proof == "lock"
+        assert (
+            prover.wait_until_visible(client, connect, (DATABASE, "a`b"), "InnoDB").proof == "lock"
+        )
 
 
 def test_the_slow_sync_is_of_the_log_alone(slow_sync: Held, tmp_path: Path) -> None:

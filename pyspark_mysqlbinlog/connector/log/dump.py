@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import (
     FIRST_EVENT,
     Position,
@@ -83,7 +83,7 @@ class Dump:
         self,
         client: ReplicaClient,
         start: Position,
-        known: Fingerprint | None,
+        known: PositionFingerprint | None,
         *,
         blocking: bool,
         told_version: Callable[[str], None] | None = None,
@@ -192,7 +192,7 @@ class Dump:
             )
         return True
 
-    def _open(self, known: Fingerprint | None) -> None:
+    def _open(self, known: PositionFingerprint | None) -> None:
         event: Event | None = None
         while self.walker.head is None:
             raw = self.stream.next_event()
@@ -214,7 +214,7 @@ class Dump:
         if known.length:
             self._check_event(known)
 
-    def _check_event(self, known: Fingerprint) -> None:
+    def _check_event(self, known: PositionFingerprint) -> None:
         """Read up to the event that ends at the start."""
         start, event = self._start, None
         while event is None or (self.is_before(event) and event.end < start.pos):
@@ -280,7 +280,7 @@ def _is_unreadable(error: MySQLBinlogError) -> bool:
 
 
 def check_fingerprint(
-    position: Position, found: Fingerprint | None, known: Fingerprint | None
+    position: Position, found: PositionFingerprint | None, known: PositionFingerprint | None
 ) -> None:
     """Raise BinlogReplacedError if the event before a position differs from the known one."""
     if found is None or known is None or not known.length or found == known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
@@ -11,12 +11,14 @@ from pyspark_mysqlbinlog.protocol.events import Event
 __all__ = ["at_beginning", "behind"]
 
 
-def at_beginning(head: FileHead | None) -> Fingerprint | None:
+def at_beginning(head: FileHead | None) -> PositionFingerprint | None:
     """Return the fingerprint of a file's beginning, or of any position without a known event."""
-    return None if head is None else Fingerprint(*head)
+    return None if head is None else PositionFingerprint(*head)
 
 
-def behind(head: FileHead | None, found: Event | Run, pos: int | None = None) -> Fingerprint | None:
+def behind(
+    head: FileHead | None, found: Event | Run, pos: int | None = None
+) -> PositionFingerprint | None:
     """Return the fingerprint of the position after an event or run, or one of its transactions.
 
     head : of their file.
@@ -24,5 +26,5 @@ def behind(head: FileHead | None, found: Event | Run, pos: int | None = None) ->
     if head is None:
         return None
     if isinstance(found, Event):
-        return Fingerprint(*head, found.end - found.start, event_checksum(found))
-    return Fingerprint(*head, *(found.last if pos is None else found.last_at(pos)))
+        return PositionFingerprint(*head, found.end - found.start, event_checksum(found))
+    return PositionFingerprint(*head, *(found.last if pos is None else found.last_at(pos)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
@@ -87,7 +87,7 @@ class ReconnectingLog(ServerLog):
     def _open(
         self,
         start: Position,
-        known: Fingerprint | None,
+        known: PositionFingerprint | None,
         following: Callable[[Dump], Next[Found]],
     ) -> tuple[ReplicaClient, Dump, Next[Found], Found | None]:
         """Open a dump and read its first event; a server that refuses does so before it."""

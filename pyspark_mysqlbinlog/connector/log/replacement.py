@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
@@ -31,7 +31,10 @@ _IDLE_CHECK_SECONDS = 60.0
 
 
 def explain_dump_error(
-    settings: ServerSettings, start: Position, known: Fingerprint | None, error: MySQLBinlogError
+    settings: ServerSettings,
+    start: Position,
+    known: PositionFingerprint | None,
+    error: MySQLBinlogError,
 ) -> MySQLBinlogError:
     """Return a BinlogReplacedError instead of a dump's error, if the binlog was replaced.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
@@ -43,12 +43,15 @@ class ServerLog:
     """
 
     settings: ServerSettings
-    known: tuple[Position, Fingerprint | None] | None = None
+    known: tuple[Position, PositionFingerprint | None] | None = None
     order: FileOrder | None = None
 
     @classmethod
     def seen_from(
-        cls, settings: ServerSettings, position: Position, fingerprint: Fingerprint | None = None
+        cls,
+        settings: ServerSettings,
+        position: Position,
+        fingerprint: PositionFingerprint | None = None,
     ) -> ServerLog:
         """Create a log whose order is relative to a position, with that position's fingerprint."""
         order = FileOrder.of_server(settings, position.file)
@@ -77,7 +80,7 @@ class ServerLog:
                 if self.order is None or not end.next_file:
                     raise
                 here = Position.of(end.next_file, FIRST_EVENT)
-                known = Fingerprint(*end.next_head)
+                known = PositionFingerprint(*end.next_head)
             else:
                 return
 
@@ -91,7 +94,7 @@ class ServerLog:
             Dump(client, begin, None, blocking=False, told_version=told.append)
         return told[-1]
 
-    def fingerprint_at(self, position: Position) -> Fingerprint | None:
+    def fingerprint_at(self, position: Position) -> PositionFingerprint | None:
         """Read a position's fingerprint; without its event if that would take long.
 
         Also without it if it is not searched, or the log ends before the position.
@@ -118,7 +121,7 @@ class ServerLog:
         # A server reports the end of its binlog shortly before it sends it.
         return at_beginning(head)
 
-    def fingerprint_of(self, position: Position) -> Fingerprint | None:
+    def fingerprint_of(self, position: Position) -> PositionFingerprint | None:
         """Return the known fingerprint of a position."""
         return self.known[1] if self.known is not None and self.known[0] == position else None
 

@@ -67,12 +67,12 @@ def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str
 
 def _check_load(options: Options, texts: Mapping[str, str]) -> None:
     """Check the options of a snapshot."""
-    if options.loads and options.path is not None:
+    if options.starts_with_snapshot and options.path is not None:
         raise OptionError(
             "option startingOffset: snapshot reads the tables of a server, and path has none; set"
             " host, or another start"
         )
-    if options.loads and "endingOffset" in texts:
+    if options.starts_with_snapshot and "endingOffset" in texts:
         raise OptionError(
             "options startingOffset=snapshot and endingOffset cannot be combined: a batch read of"
             " current tables reads no binlog; remove one of them"

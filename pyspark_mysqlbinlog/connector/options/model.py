@@ -79,7 +79,7 @@ class Options(OptionFields):
         )
 
     @property
-    def loads(self) -> bool:
+    def starts_with_snapshot(self) -> bool:
         """Whether a query without a checkpoint begins with a snapshot of its tables."""
         return isinstance(self.starting_offset, Snapshot)
 

@@ -107,7 +107,7 @@ def _walked(
         if bounds.reached:
             break
     if is_open:
-        _tell_rest(walk.mark.position, walk.scanned, end, filtering)
+        _tell_rest(walk.boundary.position, walk.scanned, end, filtering)
     else:
         bounds.check_reached()
         check_between(filtering, end)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.json_values import flag_of, number_of, text_of, texts_of
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -129,7 +129,7 @@ def _described(part: RangePartition) -> dict[str, Any]:
     }
 
 
-def _known(fingerprint: Fingerprint | None) -> dict[str, Any] | None:
+def _known(fingerprint: PositionFingerprint | None) -> dict[str, Any] | None:
     return None if fingerprint is None else fingerprint.to_dict()
 
 
@@ -160,5 +160,5 @@ def _position(value: Sequence[Any]) -> Position:
     return Position(number_of(number), number_of(pos), text_of(file))
 
 
-def _fingerprint(value: Mapping[str, Any] | None) -> Fingerprint | None:
-    return None if value is None else Fingerprint.from_dict(value)
+def _fingerprint(value: Mapping[str, Any] | None) -> PositionFingerprint | None:
+    return None if value is None else PositionFingerprint.from_dict(value)

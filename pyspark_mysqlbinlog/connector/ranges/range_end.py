@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import check_fingerprint
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
@@ -41,7 +41,7 @@ class RangeBounds:
         log: Log,
         start: Position,
         end: Position,
-        known: Fingerprint | None = None,
+        known: PositionFingerprint | None = None,
         *,
         is_boundary: bool = True,
         offset: int = 0,

@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
@@ -53,7 +53,7 @@ def events_between(
     log: Log,
     start: Position,
     end: Position,
-    known: Fingerprint | None = None,
+    known: PositionFingerprint | None = None,
     *,
     offset: int = 0,
     end_offset: int = 0,

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from pyspark.sql.datasource import InputPartition
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK
@@ -70,8 +70,8 @@ class RangePartition(InputPartition):
     server_version: str = ""
     epoch: int = 0
     log: FileLog | None = None
-    fingerprint: Fingerprint | None = None
-    end_fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
+    end_fingerprint: PositionFingerprint | None = None
     offset: int = 0
     end_offset: int = 0
 
@@ -87,7 +87,7 @@ class RangePlan:
     pending_xa: tuple[str, ...]
     prelude: tuple[EventBlock, ...] = ()
     ends_inside: bool = False
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
     offset: int = 0
     end_offset: int = 0
 
@@ -97,7 +97,7 @@ def split_into_ranges(
     spans: Sequence[Span],
     *,
     pending_xa: tuple[str, ...],
-    fingerprint: Fingerprint | None = None,
+    fingerprint: PositionFingerprint | None = None,
     target_bytes: int,
     max_fetches: int,
 ) -> list[RangePlan]:
@@ -142,7 +142,10 @@ def _cut_kinds(parts: list[RangePlan], target_bytes: int, max_fetches: int) -> l
 
 
 def _pieces(
-    begin: Position, span: Span, pending_xa: tuple[str, ...], fingerprint: Fingerprint | None
+    begin: Position,
+    span: Span,
+    pending_xa: tuple[str, ...],
+    fingerprint: PositionFingerprint | None,
 ) -> list[RangePlan]:
     """Split a span to fetch inside its long transactions."""
     pieces = [piece for piece in span.pieces if piece.start > begin]
@@ -221,7 +224,7 @@ def fetched_range(
     start: Position,
     end: Position,
     pending_xa: tuple[str, ...],
-    fingerprint: Fingerprint | None = None,
+    fingerprint: PositionFingerprint | None = None,
 ) -> list[RangePlan]:
     """Return one range of which only the ends are known: a replay after a restart."""
     return [RangePlan(start, end, 0, None, pending_xa, fingerprint=fingerprint)]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -46,7 +46,7 @@ class Boundary:
     """A position between two transactions, with the fingerprint that identifies it in a log."""
 
     position: Position
-    fingerprint: Fingerprint
+    fingerprint: PositionFingerprint
 
 
 class SubBatchBoundaries:
@@ -67,7 +67,7 @@ class SubBatchBoundaries:
         self._check = check
         self.begin(None)
 
-    def begin(self, start: Fingerprint | None) -> None:
+    def begin(self, start: PositionFingerprint | None) -> None:
         """Start reading the range from its start, possibly again.
 
         start : its fingerprint; None if unknown. Then its file has no boundaries.

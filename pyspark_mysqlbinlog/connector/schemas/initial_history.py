@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
@@ -34,7 +34,7 @@ def history_for_other_tables(
     options: Options,
     history: SchemaHistory,
     position: Position,
-    fingerprint: Fingerprint | None = None,
+    fingerprint: PositionFingerprint | None = None,
 ) -> SchemaHistory:
     """Return a checkpoint's history for a query that captures other tables than its writer.
 

@@ -46,12 +46,12 @@ class DatabaseFilter:
 
     Attributes
     ----------
-    only : the databases of binlog_do_db: all others are excluded, and `but` has no effect.
-    but : those of binlog_ignore_db.
+    do_db : the databases of binlog_do_db: all others are excluded, and `ignore_db` has no effect.
+    ignore_db : those of binlog_ignore_db.
     """
 
-    only: tuple[str, ...] = ()
-    but: tuple[str, ...] = ()
+    do_db: tuple[str, ...] = ()
+    ignore_db: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, only: str, but: str) -> DatabaseFilter:
@@ -60,18 +60,18 @@ class DatabaseFilter:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.only or self.but)
+        return not (self.do_db or self.ignore_db)
 
     @property
     def shown(self) -> str:
         """The filters for a message."""
-        if self.only:
-            return f"binlog_do_db shows {', '.join(self.only)}"
-        return f"binlog_ignore_db shows {', '.join(self.but)}"
+        if self.do_db:
+            return f"binlog_do_db shows {', '.join(self.do_db)}"
+        return f"binlog_ignore_db shows {', '.join(self.ignore_db)}"
 
     def excludes(self, database: str) -> bool:
         # Names are compared exactly, even if table names are case-insensitive.
-        return database not in self.only if self.only else database in self.but
+        return database not in self.do_db if self.do_db else database in self.ignore_db
 
 
 def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
@@ -116,7 +116,7 @@ def _check_filter(client: ReplicaClient, tables: TableFilter) -> None:
         " session's default database is logged, whatever tables it names; ALTER a captured table"
         " with its own database as the default one"
     )
-    if len(filtering.only) > 1:
+    if len(filtering.do_db) > 1:
         warn_once(
             f"{filtering.shown}: set as one option with commas, this is the name of one database,"
             " and nothing is logged; set the option once for each"
@@ -128,7 +128,7 @@ def left_out_by(
 ) -> tuple[list[str], list[str]]:
     """Return the excluded databases that are captured, and those that possibly are."""
     fold = folding(tables.case_sensitive)
-    names = {*existing, *filtering.but, *map(fold, named_databases(tables))}
+    names = {*existing, *filtering.ignore_db, *map(fold, named_databases(tables))}
     wanted = {
         name: may_match_database(tables, name) for name in sorted(names) if filtering.excludes(name)
     }

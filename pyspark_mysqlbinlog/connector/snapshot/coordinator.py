@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
 )
 from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.snapshot.tasks import chunk_tasks
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.names import Table
@@ -51,13 +51,13 @@ _PLANNING_SECONDS = 2.0
 _WEIGHT_IN_PACKETS = 0.25
 
 
-class _Proofs:
+class _VisibilityChecks:
     """Waits until everything in the binlog is visible in a table; queries grants once."""
 
     def __init__(self, options: Options, *, case_sensitive: bool) -> None:
         self._options = options
         self._case_sensitive = case_sensitive
-        self._prover: VisibilityChecker | None = None
+        self._checker: VisibilityChecker | None = None
 
     def begin(self) -> Callable[[ReplicaClient, Table], None]:
         """Return a function that waits until the current binlog is visible in a table.
@@ -67,7 +67,7 @@ class _Proofs:
         # From then on, for every InnoDB table.
         is_proven = False
 
-        def prove(client: ReplicaClient, table: Table) -> None:
+        def wait_until_visible(client: ReplicaClient, table: Table) -> None:
             nonlocal is_proven
             engine = engine_of(client, table)
             if engine is None:
@@ -76,16 +76,16 @@ class _Proofs:
                 return
             is_proven = self._prove(client, table, engine).of_all_tables or is_proven
 
-        return prove
+        return wait_until_visible
 
     def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
-        if self._prover is None:
+        if self._checker is None:
             requested = self._options.snapshot_visibility_check
-            self._prover = VisibilityChecker.ask(
+            self._checker = VisibilityChecker.ask(
                 client, requested, case_sensitive=self._case_sensitive
             )
         connect = partial(ReplicaClient.connect, self._options.server_settings())
-        watermark = self._prover.prove(client, connect, table, engine)
+        watermark = self._checker.wait_until_visible(client, connect, table, engine)
         LOGGER.info("snapshot of %s: visibility check %s", ".".join(table), watermark.proof)
         return watermark
 
@@ -121,7 +121,7 @@ class SnapshotCoordinator:
         """Create it for these options, with a planner that connects on first use."""
         planner = ChunkPlanner(
             options.server_settings(),
-            begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
+            begin_checks=_VisibilityChecks(options, case_sensitive=case_sensitive).begin,
             case_sensitive=case_sensitive,
             chunk_bytes=options.target_partition_bytes,
             retry_timeout=options.retry_timeout,
@@ -135,7 +135,7 @@ class SnapshotCoordinator:
 
         history_of : returns the history with the tables captured now; it may query the server.
         """
-        state, options = offset.load, self._options
+        state, options = offset.snapshot_state, self._options
         position, captures = offset.position, self._tables.captures
         if state is not None and offset.tables != options.table_filter_hash:
             state = follow_options(state, history_of(), position, captures)
@@ -271,7 +271,7 @@ class SnapshotCoordinator:
 
     def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
         """Return at most `most` tasks that read the chunks of the batch that ends there."""
-        return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
+        return chunk_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
 
     def report(self) -> dict[str, Any] | None:
         """Return the snapshot's part of the query's progress."""

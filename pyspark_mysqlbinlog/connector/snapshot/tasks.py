@@ -7,10 +7,10 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.names import table_folding
 
-__all__ = ["load_tasks"]
+__all__ = ["chunk_tasks"]
 
 
-def load_tasks(
+def chunk_tasks(
     options: Options, last: Offset, most: int, *, case_sensitive: bool, in_turn: bool = False
 ) -> list[ChunkPartition]:
     """Return at most `most` tasks, each with about the same number of chunks.
@@ -21,7 +21,7 @@ def load_tasks(
         and read in parallel.
     """
     captures = options.table_filter(case_sensitive).captures
-    planned = () if last.load is None else last.load.chunks
+    planned = () if last.snapshot_state is None else last.snapshot_state.chunks
     # Possibly planned by a query that captured other tables.
     chunks = [chunk for chunk in planned if captures(*chunk.table)]
     folded = table_folding(case_sensitive)

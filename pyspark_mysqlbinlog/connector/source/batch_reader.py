@@ -50,7 +50,7 @@ class MySQLBinlogReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges to read, in binlog order."""
         options = self._options
-        if options.loads:
+        if options.starts_with_snapshot:
             return self._load_tasks()
         if options.path is not None:
             start = start_of_files(options)

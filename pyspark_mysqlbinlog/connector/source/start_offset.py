@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -78,7 +78,7 @@ class ResolvedStart:
     server_uuid: str
     facts: ServerFacts
     files: Mapping[str, int]
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
     order: FileOrder | None = None
 
     @property
@@ -145,7 +145,7 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
         check_condition_tables(options, case_sensitive)
         conditions = options.conditions(case_sensitive)
         check_conditions(conditions, history, position, case_sensitive=case_sensitive)
-        if options.loads:
+        if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
         return ResolvedStart(log, position, end, history, uuid, facts, files, fingerprint, order)
@@ -169,7 +169,7 @@ def _check_proofs(
         client, options.snapshot_visibility_check, case_sensitive=case_sensitive
     )
     for table, engine in sorted(engines_of(client, tables).items()):
-        prover.proofs(table, engine)
+        prover.checks(table, engine)
 
 
 def start_of_files(options: Options) -> ResolvedStart:

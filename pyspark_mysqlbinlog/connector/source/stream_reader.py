@@ -144,7 +144,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 payload=self._options.payload_kind,
                 tables=self._options.table_filter_hash,
             )
-            if self._options.loads:
+            if self._options.starts_with_snapshot:
                 tables = self._options.table_filter(start.facts.case_sensitive)
                 initial = replace(initial, snapshot=start.load(tables.captures).pack())
             self._initial = initial
@@ -250,7 +250,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 )
             )
         # Otherwise this batch changes the snapshot's state: chunks recorded there are dropped.
-        is_settled = load == offset.load and (
+        is_settled = load == offset.snapshot_state and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
         sub_batches = max_sub_batches() if self._packing is not None and is_settled else 1
@@ -374,7 +374,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Batch 0 of an earlier process was empty, wherever this process would begin.
         if replays_batch_zero:
             return []
-        loads = last.loads_since(first)
+        loads = last.reads_chunks_since(first)
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
         if self._handoff is not None:

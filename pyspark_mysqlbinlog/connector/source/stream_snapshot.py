@@ -63,7 +63,7 @@ class StreamSnapshot:
         end_of_log : if given, the state records what the chunks of the batch may have seen.
         """
         if offset.tables == self._options.table_filter_hash and self._options.reload is None:
-            state = offset.load
+            state = offset.snapshot_state
         else:
             if self._resumed is None or self._resumed[0] != offset:
                 state = self._the_load().resume(offset, lambda: self._history_of(offset))
@@ -103,42 +103,44 @@ class StreamSnapshot:
         limits = self._limits(most_bytes)
         side_by_side = self._options.max_connections > 1
         may_have_log = side_by_side or bool(state.chunks)
-        mark = None
+        boundary = None
         while True:
             if may_have_log:
-                mark = tail.buffer.last_boundary_within(position, limits.bytes, target, limits.rows)
-            if mark is None and tail.next_sequence is not None:
+                boundary = tail.buffer.last_boundary_within(
+                    position, limits.bytes, target, limits.rows
+                )
+            if boundary is None and tail.next_sequence is not None:
                 # After all captured rows; the next sequence begins with a batch of its own.
-                mark = tail.buffer.advance_to_tip(until=target)
-                if mark is not None and mark.position <= position:
+                boundary = tail.buffer.advance_to_tip(until=target)
+                if boundary is not None and boundary.position <= position:
                     # Nothing is left to deliver: an empty batch would end an AvailableNow run.
-                    mark = None
-            elif mark is None and tail.buffer.error is not None:
+                    boundary = None
+            elif boundary is None and tail.buffer.error is not None:
                 raise tail.buffer.error
             followed = state
-            if mark is not None:
-                followed = self.advanced(tail, state, position, mark) or state
-            if mark is None or side_by_side:
-                is_one = mark is not None and (
+            if boundary is not None:
+                followed = self.advanced(tail, state, position, boundary) or state
+            if boundary is None or side_by_side:
+                is_one = boundary is not None and (
                     # Events after the target are not for this run.
                     (
-                        mark.position != target
+                        boundary.position != target
                         and tail.buffer.exceeds(position, limits.bytes, limits.rows)
                     )
-                    or self.changes_tables(tail.buffer, position, mark.position)
+                    or self.changes_tables(tail.buffer, position, boundary.position)
                 )
                 of_load = self._limits(most_bytes, 1 if is_one else self._max_sub_batches())
                 # A keyless table that this batch adds is planned with the next batch, whose caller
                 # has checked the end of the binlog.
-                history = (mark or tail.buffer.tip).history
+                history = (boundary or tail.buffer.tip).history
                 if self.reads_exactly(state, history) or not self.reads_exactly(followed, history):
                     planned = self._the_load().try_planned(followed, of_load)
                     if planned is not None:
-                        return planned, mark
+                        return planned, boundary
             # Binlog rows do not wait for chunks; the chunks come with a later batch.
             may_have_log = True
-            if mark is not None:
-                return followed, mark
+            if boundary is not None:
+                return followed, boundary
 
     def reads_exactly(self, state: SnapshotState, history: SchemaHistory) -> bool:
         """Whether a pending table without a key is read at an exact binlog position.
@@ -151,13 +153,13 @@ class StreamSnapshot:
         return any(schema is None or not schema.row_key for schema in schemas)
 
     def advanced(
-        self, tail: Tail, state: SnapshotState | None, start: Position, mark: BoundaryState
+        self, tail: Tail, state: SnapshotState | None, start: Position, boundary: BoundaryState
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
             return None
-        renamed = tail.renamed(start, mark.position)
-        return self._the_load().advanced(state, mark.history, start, mark.position, renamed)
+        renamed = tail.renamed(start, boundary.position)
+        return self._the_load().advanced(state, boundary.history, start, boundary.position, renamed)
 
     def next_sequence(
         self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
@@ -166,7 +168,7 @@ class StreamSnapshot:
 
         For the options with which the offset was made: new options apply from the next batch.
         """
-        state = offset.load
+        state = offset.snapshot_state
         if self._load is None and state is None:
             return None
         load = self._the_load()

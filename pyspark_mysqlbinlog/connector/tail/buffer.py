@@ -89,42 +89,42 @@ class LogBuffer:
 
     def boundary(
         self,
-        mark: BoundaryState,
+        boundary: BoundaryState,
         log_bytes: int,
         *,
         wanted: bool,
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
-        """End the transaction in progress at `mark`, `log_bytes` after the last boundary."""
+        """End the transaction in progress at `boundary`, `log_bytes` after the last boundary."""
         with self._changed:
-            is_change = self._is_change(mark)
-            if self._crosses_cut(mark):
+            is_change = self._is_change(boundary)
+            if self._crosses_cut(boundary):
                 self._before_cut = self._tip
-            if is_change or self._crosses_cut(mark) or (wanted and self._is_large(log_bytes)):
+            if is_change or self._crosses_cut(boundary) or (wanted and self._is_large(log_bytes)):
                 self._close_span()
-            self._tip = mark
+            self._tip = boundary
             if is_change:
-                self._changes.append(mark)
+                self._changes.append(boundary)
             if wanted:
-                self._take_transaction(mark, rows, pieces)
+                self._take_transaction(boundary, rows, pieces)
                 self._changed.notify_all()
             self._open.log_bytes += log_bytes
             if wanted and self._open.log_bytes >= self._granularity:
                 self._close_span()
             elif is_change and not wanted:
-                self._open.skip_to(mark)
+                self._open.skip_to(boundary)
             self._transaction, self._transaction_kept = [], 0
 
     def transactions(
-        self, run: Run, log_bytes: int, mark_at: Callable[[int], BoundaryState]
+        self, run: Run, log_bytes: int, boundary_at: Callable[[int], BoundaryState]
     ) -> None:
         """Add a run of whole transactions, like `append` and `boundary` for each of them.
 
         Parameters
         ----------
         log_bytes : from the last boundary to the beginning of the run.
-        mark_at : returns the boundary at a position of the run's file.
+        boundary_at : returns the boundary at a position of the run's file.
         """
         ends, kept = run.ends, run.kept_until
         # Received in one piece (see protocol/receive_buffer.py): each fits into a task.
@@ -132,34 +132,34 @@ class LogBuffer:
         with self._changed:
             at, last_end = 0, run.start - log_bytes
             while at < len(ends):
-                behind = self._uncut(run, at, last_end, mark_at(ends[at]))
+                behind = self._uncut(run, at, last_end, boundary_at(ends[at]))
                 if behind > at:
-                    self._extend(run, at, behind, ends[behind - 1] - last_end, mark_at)
+                    self._extend(run, at, behind, ends[behind - 1] - last_end, boundary_at)
                 else:
                     behind = at + 1
                     size = kept[behind] - kept[at]
                     if size:
                         self._append(size, partial(_packed, run, at, behind))
-                    self.boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
+                    self.boundary(boundary_at(ends[at]), ends[at] - last_end, wanted=size > 0)
                 last_end = ends[behind - 1]
                 at = behind
             if kept[-1]:
                 self._changed.notify_all()
 
-    def advance(self, mark: BoundaryState) -> None:
+    def advance(self, boundary: BoundaryState) -> None:
         """Respell the last boundary: as the next file's beginning."""
         with self._changed:
             # A caller that knows the old spelling must still find it.
-            if self._crosses_cut(mark):
+            if self._crosses_cut(boundary):
                 self._before_cut = self._tip
                 self._close_span()
             elif self._tip.position > self._handed_out:
-                self._open.respell(self._tip, mark)
+                self._open.respell(self._tip, boundary)
                 if self._spans and self._spans[-1].end.position == self._tip.position:
-                    self._spans.replace_last(replace(self._spans[-1], end=mark))
+                    self._spans.replace_last(replace(self._spans[-1], end=boundary))
             if self._changes and self._changes[-1].position == self._tip.position:
-                self._changes[-1] = mark
-            self._tip = mark
+                self._changes[-1] = boundary
+            self._tip = boundary
             self._changed.notify_all()
 
     def forget_transaction(self) -> None:
@@ -235,7 +235,7 @@ class LogBuffer:
         with self._changed:
             self._close_span()
             best: BoundaryState | None = None
-            changes = [mark for mark in self._changes if mark.position > start]
+            changes = [boundary for boundary in self._changes if boundary.position > start]
             last = changes[_MAX_DDL_STATEMENTS - 1] if len(changes) > _MAX_DDL_STATEMENTS else None
             if last is not None and until is not None and last.position > until:
                 last = None
@@ -260,7 +260,7 @@ class LogBuffer:
     def has_changes(self, start: Position, end: Position) -> bool:
         """Whether the schemas change after `start`, up to `end`."""
         with self._changed:
-            return any(start < mark.position <= end for mark in self._changes)
+            return any(start < boundary.position <= end for boundary in self._changes)
 
     def advance_to_tip(self, until: Position | None = None) -> BoundaryState | None:
         """Return the last boundary read; None if captured changes are before it.
@@ -354,17 +354,17 @@ class LogBuffer:
         """Return the capacity for events of transactions that are not in the open span yet."""
         return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
 
-    def _uncut(self, run: Run, at: int, last_end: int, mark: BoundaryState) -> int:
+    def _uncut(self, run: Run, at: int, last_end: int, boundary: BoundaryState) -> int:
         """Return the index up to which a run's transactions, from `at` on, only extend the span.
 
-        They do not cross the cut, and all fit; the last one may complete the span. `mark` is the
-        boundary after the first of them.
+        They do not cross the cut, and all fit; the last one may complete the span. `boundary` is
+        that after the first of them.
         """
-        if self._is_change(mark) or self._crosses_cut(mark):
+        if self._is_change(boundary) or self._crosses_cut(boundary):
             return at
         ends, kept = run.ends, run.kept_until
         behind = len(ends)
-        cut, here = self._cut, mark.position
+        cut, here = self._cut, boundary.position
         if cut is not None and cut.number == here.number and here <= cut:
             behind = bisect_right(ends, cut.pos, at)
         if self._open.is_kept:
@@ -388,18 +388,18 @@ class LogBuffer:
         at: int,
         behind: int,
         log_bytes: int,
-        mark_at: Callable[[int], BoundaryState],
+        boundary_at: Callable[[int], BoundaryState],
     ) -> None:
         """Do `boundary` for transactions of a run that only extend the open span."""
         ends, kept = run.ends, run.kept_until
-        self._tip = mark_at(ends[behind - 1])
+        self._tip = boundary_at(ends[behind - 1])
         if kept[behind] == kept[at]:
             self._open.log_bytes += log_bytes
             return
         last_wanted = bisect_left(kept, kept[behind], at + 1) - 1
         events = _packed(run, at, behind) if self._open.is_kept else None
         size = sum(len(each.block.data) for each in events or ())
-        self._open.add(mark_at(ends[last_wanted]), events, size)
+        self._open.add(boundary_at(ends[last_wanted]), events, size)
         self._open.log_bytes += log_bytes
         if self._open.log_bytes >= self._granularity and last_wanted == behind - 1:
             self._close_span()
@@ -411,18 +411,20 @@ class LogBuffer:
         """
         return log_bytes >= self._granularity
 
-    def _is_change(self, mark: BoundaryState) -> bool:
+    def _is_change(self, boundary: BoundaryState) -> bool:
         known = self._tip.history
-        return mark.history is not known and mark.history != known
+        return boundary.history is not known and boundary.history != known
 
-    def _crosses_cut(self, mark: BoundaryState) -> bool:
-        return self._cut is not None and self._tip.position <= self._cut < mark.position
+    def _crosses_cut(self, boundary: BoundaryState) -> bool:
+        return self._cut is not None and self._tip.position <= self._cut < boundary.position
 
-    def _take_transaction(self, mark: BoundaryState, rows: int, pieces: Sequence[Piece]) -> None:
+    def _take_transaction(
+        self, boundary: BoundaryState, rows: int, pieces: Sequence[Piece]
+    ) -> None:
         if self._open.kept_bytes + self._transaction_kept > MAX_INLINE_BYTES_PER_TASK:
             # Spans that fit into a task must not be mixed with others.
             self._close_span()
-        self._open.add(mark, self._transaction, self._transaction_kept, rows, pieces)
+        self._open.add(boundary, self._transaction, self._transaction_kept, rows, pieces)
 
     def _close_span(self) -> None:
         if self._open.end is not None:

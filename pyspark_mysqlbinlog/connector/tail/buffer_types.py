@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
@@ -19,7 +19,7 @@ class BoundaryState:
     position: Position
     history: SchemaHistory
     pending_xa: tuple[str, ...] = ()
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Piece:
     log_bytes: int
     prelude: tuple[EventBlock, ...]
     pending_xa: tuple[str, ...] = ()
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
     offset: int = 0
 
 

@@ -42,10 +42,10 @@ class OpenSpan:
     def is_kept(self) -> bool:
         return self._events is not None
 
-    def skip_to(self, mark: BoundaryState) -> None:
+    def skip_to(self, boundary: BoundaryState) -> None:
         """Begin at a later boundary, if there are no captured changes before it."""
         assert self.end is None
-        self._begin(mark)
+        self._begin(boundary)
 
     def respell(self, old: BoundaryState, new: BoundaryState) -> None:
         """Replace a boundary by its new spelling: the next file's beginning."""
@@ -56,13 +56,13 @@ class OpenSpan:
 
     def add(
         self,
-        mark: BoundaryState,
+        boundary: BoundaryState,
         events: Events | None,
         kept_bytes: int,
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
-        """Add a captured transaction that ends at `mark`; `log_bytes` does not include it yet.
+        """Add a captured transaction that ends at `boundary`; `log_bytes` does not include it yet.
 
         events : None if they are not all kept.
         """
@@ -72,7 +72,7 @@ class OpenSpan:
         else:
             self._events.extend(events)
             self.kept_bytes += kept_bytes
-        self.end = mark
+        self.end = boundary
         self._rows += rows
         before = self.log_bytes
         self._pieces += (replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces)

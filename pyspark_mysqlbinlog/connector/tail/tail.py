@@ -16,7 +16,7 @@ from collections.abc import Callable
 from threading import Thread
 from time import monotonic
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
@@ -123,12 +123,12 @@ class Tail:
         return self._compared
 
     @property
-    def next_sequence(self) -> tuple[Position, Fingerprint] | None:
+    def next_sequence(self) -> tuple[Position, PositionFingerprint] | None:
         """The start of the next sequence, once the tail has read its own to the end."""
         error = self.buffer.error
         if not isinstance(error, LogSequenceError):
             return None
-        return Position.of(error.next_file, FIRST_EVENT), Fingerprint(*error.next_head)
+        return Position.of(error.next_file, FIRST_EVENT), PositionFingerprint(*error.next_head)
 
     @property
     def scanned(self) -> Position:
@@ -154,7 +154,7 @@ class Tail:
     @property
     def _mark(self) -> BoundaryState:
         """The last boundary: a new connection resumes there."""
-        return self._start if self._walk is None else self._walk.mark
+        return self._start if self._walk is None else self._walk.boundary
 
     def start(self) -> None:
         self._thread.start()
@@ -177,9 +177,9 @@ class Tail:
                 self._walk.end_sequence()
             self.buffer.set_error(end)
         except MySQLBinlogError as error:
-            mark = self._mark
+            boundary = self._mark
             self.buffer.set_error(
-                explain_dump_error(self._settings, mark.position, mark.fingerprint, error)
+                explain_dump_error(self._settings, boundary.position, boundary.fingerprint, error)
             )
         except BaseException as error:
             # Whatever it is, the query must fail with it instead of waiting for an ended thread.
@@ -192,14 +192,14 @@ class Tail:
         """Connect, with the remaining tries, and read until the connection breaks."""
         for attempt in reconnect_retry(self._retry_timeout):
             with attempt:
-                mark, began = self._mark, monotonic()
+                boundary, began = self._mark, monotonic()
                 self._connected_at = None
                 try:
                     self._follow_log()
                 except LostConnectionError as error:
                     # A connection that made progress was no failed try: the next one starts a new
                     # count, with the full timeout.
-                    held = self._held_for_a_while() or self._mark is not mark
+                    held = self._held_for_a_while() or self._mark is not boundary
                     if not self._is_retrying:
                         self._lost_at = monotonic() if held else began
                         self._is_retrying = True
@@ -216,7 +216,7 @@ class Tail:
 
     def _follow_log(self) -> None:
         self.buffer.forget_transaction()
-        mark = self._start = self._mark
+        boundary = self._start = self._mark
         self._walk = None
         with ReplicaClient.connect(self._settings) as client:
             self._client = client
@@ -225,20 +225,20 @@ class Tail:
             search = PreparedXaSearch.of_server(
                 self._settings,
                 self._server_uuid,
-                mark.position,
+                boundary.position,
                 self._captures,
                 lambda: self.buffer.closed,
             )
             filtering = EventFilter(
                 self._captures,
-                mark.pending_xa,
+                boundary.pending_xa,
                 client.server_version,
                 operations=self._operations,
                 earlier_xa=lambda xid: self._check_not_captured(search, xid),
             )
             schemas = _Schemas(
                 client,
-                mark.history,
+                boundary.history,
                 self._captures,
                 self._watch,
                 self.buffer,
@@ -248,8 +248,8 @@ class Tail:
             self.lag.connected(server_time(client))
             dump = Dump(
                 client,
-                mark.position,
-                mark.fingerprint,
+                boundary.position,
+                boundary.fingerprint,
                 blocking=True,
                 told_version=filtering.written_by,
                 on_heartbeat=self._heartbeat,
@@ -257,7 +257,7 @@ class Tail:
             self._idle = IdleReplacementCheck(self._settings, lambda: self.scanned)
             self._compared = True
             self._walk = walk = TransactionScanner(
-                mark,
+                boundary,
                 filtering,
                 self.buffer,
                 schemas=schemas,

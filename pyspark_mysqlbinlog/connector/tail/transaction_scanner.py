@@ -67,7 +67,7 @@ class TransactionScanner:
 
     Attributes
     ----------
-    mark : the last boundary.
+    boundary : the last boundary.
     scanned : the end of the last event read: at or after the boundary.
     """
 
@@ -84,7 +84,7 @@ class TransactionScanner:
         lag: Lag | None = None,
         head: FileHead | None = None,
     ) -> None:
-        self.mark = start
+        self.boundary = start
         self.scanned = start.position
         self._filtering = filtering
         self._buffer = buffer
@@ -103,7 +103,7 @@ class TransactionScanner:
     @property
     def history(self) -> SchemaHistory:
         """The history of the tables after the last event."""
-        return self.mark.history if self._schemas is None else self._schemas.history
+        return self.boundary.history if self._schemas is None else self._schemas.history
 
     def piece_due(self, offset: int | None = None) -> int:
         """The position after which a long transaction gets its next split point.
@@ -121,12 +121,12 @@ class TransactionScanner:
             number, history = end.number, self.history
             pending_xa = self._filtering.pending_xa
 
-            def mark_at(pos: int) -> BoundaryState:
+            def boundary_at(pos: int) -> BoundaryState:
                 known = behind(self._head, run, pos)
                 return BoundaryState(Position(number, pos, run.file), history, pending_xa, known)
 
-            self.mark = mark_at(run.end)
-            self._buffer.transactions(run, self._log_bytes, mark_at)
+            self.boundary = boundary_at(run.end)
+            self._buffer.transactions(run, self._log_bytes, boundary_at)
             self._tell_wanted(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
@@ -152,7 +152,7 @@ class TransactionScanner:
             self._schemas.follow(event, filtering.statement, end)
         if kept:
             if self._schemas is not None and event.type == _TABLE_MAP:
-                self._schemas.look_at(event, self.mark.position)
+                self._schemas.look_at(event, self.boundary.position)
             self._kept_any = True
             self._buffer.append(kept)
             if self._counter is not None:
@@ -192,13 +192,13 @@ class TransactionScanner:
             end = self._position(run.file, run.ends[transaction])
             self._lag.on_captured(end, run.time_of(transaction))
 
-    def _boundary(self, mark: BoundaryState) -> None:
+    def _boundary(self, boundary: BoundaryState) -> None:
         # Only the last transaction of a file can exceed the maximum start of a dump. A boundary
         # after it is respelled as the next file's beginning, once there is one.
-        if mark.position.pos > self._last_start:
-            self._late = mark
+        if boundary.position.pos > self._last_start:
+            self._late = boundary
             return
-        self._take_boundary(mark)
+        self._take_boundary(boundary)
 
     def end_sequence(self) -> None:
         """End the sequence: no more files follow whose positions are comparable."""
@@ -206,10 +206,10 @@ class TransactionScanner:
             # No dump need start there: the next events begin with the next sequence.
             self._take_boundary(self._late)
 
-    def _take_boundary(self, mark: BoundaryState) -> None:
-        self.mark, self._late = mark, None
+    def _take_boundary(self, boundary: BoundaryState) -> None:
+        self.boundary, self._late = boundary, None
         self._buffer.boundary(
-            mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
+            boundary, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
         )
         if self._kept_any:
             self._buffer.wait_for_room()
@@ -244,9 +244,9 @@ class TransactionScanner:
         known = at_beginning(self._head)
         if self._late is not None:
             self._boundary(replace(self._late, position=begin, fingerprint=known))
-        elif begin != self.mark.position:
-            self.mark = replace(self.mark, position=begin, fingerprint=known)
-            self._buffer.advance(self.mark)
+        elif begin != self.boundary.position:
+            self.boundary = replace(self.boundary, position=begin, fingerprint=known)
+            self._buffer.advance(self.boundary)
 
 
 def _log_bytes(event: Event) -> int:

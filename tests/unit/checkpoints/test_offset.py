@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import PAYLOADS, Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -20,7 +20,7 @@ OFFSET = Offset(
     server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
     schemas="abc",
     prepared_xa=("X'61',X'',1",),
-    fingerprint=Fingerprint(1_600_000_000, 7, 31, 0xFFFFFFFF),
+    fingerprint=PositionFingerprint(1_600_000_000, 7, 31, 0xFFFFFFFF),
 )
 STORED = (
     '{"v": 1, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
@@ -53,7 +53,7 @@ def test_a_fingerprint_that_is_not_known() -> None:
         prepared_xa=st.lists(st.text(max_size=5), max_size=3).map(tuple),
         gtid=st.text(max_size=5),
         epoch=st.integers(0, 100),
-        fingerprint=st.none() | st.builds(Fingerprint, *[st.integers(0, 2**32 - 1)] * 2),
+        fingerprint=st.none() | st.builds(PositionFingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )
 )
 def test_round_trip(offset: Offset) -> None:
@@ -110,7 +110,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     (changed(fingerprint=None), "'fingerprint' is None, expected integers for created"),
     (changed(fingerprint={"created": 1}), "'fingerprint' is .*; the checkpoint is damaged"),
     (
-        changed(fingerprint=Fingerprint(1, 1, 1231, 0).to_dict()),
+        changed(fingerprint=PositionFingerprint(1, 1, 1231, 0).to_dict()),
         "'fingerprint' is .*; the checkpoint is damaged",
     ),
     (changed(snapshot=None), "'snapshot' is None, expected str"),

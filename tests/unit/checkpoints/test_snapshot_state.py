@@ -41,7 +41,7 @@ STATES = st.builds(
 @given(STATES)
 def test_what_is_stored_comes_back(state: SnapshotState) -> None:
     offset = Offset(Position.of("bin.000001", 4), snapshot=state.pack())
-    assert Offset.from_dict(offset.to_dict()).load == state
+    assert Offset.from_dict(offset.to_dict()).snapshot_state == state
 
 
 @given(STATES)
@@ -50,7 +50,7 @@ def test_the_same_state_is_the_same_text(state: SnapshotState) -> None:
 
 
 def test_a_stream_without_a_load_has_none() -> None:
-    assert Offset(Position.of("bin.000001", 4)).load is None
+    assert Offset(Position.of("bin.000001", 4)).snapshot_state is None
 
 
 def test_an_offset_stays_small_with_a_thousand_tables() -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -210,7 +210,9 @@ class BatchRunner:
         reasons = list(self.stopped.values())
         count = len(self._tables) + len(self._change_logs) + len(self._unopened)
         # A requested reload follows the batches that are already planned.
-        is_to_come = self._reload != ("" if end.load is None else end.load.reload)
+        is_to_come = self._reload != (
+            "" if end.snapshot_state is None else end.snapshot_state.reload
+        )
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
@@ -268,13 +270,13 @@ class BatchRunner:
                 last.fingerprint,
                 (query, number if sub_batch.is_last else number - 1),
             ),
-            last.load,
+            last.snapshot_state,
             reloads=self._parsed.reload_after_ddl,
             images=sub_batch.images,
             precomputed=sub_batch.precomputed,
             is_first_sub_batch=sub_batch.is_first,
             has_next_sub_batch=not sub_batch.is_last,
-            snapshot_before=first.load,
+            snapshot_before=first.snapshot_state,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
             limited=self.reading.limited,
             rows_where=partial(self.reading.rows_where, last),
@@ -473,7 +475,7 @@ class BatchRunner:
             wanted.check_partition_columns(name, schemas)
         return target
 
-    def _fingerprint_at(self, position: Position) -> Fingerprint | None:
+    def _fingerprint_at(self, position: Position) -> PositionFingerprint | None:
         settings = parse_options(self._options).server_settings()
         return ServerLog(settings).fingerprint_at(position)
 

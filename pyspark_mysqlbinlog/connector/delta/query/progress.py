@@ -169,7 +169,7 @@ class ProgressTracker:
 
         ask : returns the estimated row counts of tables on the server.
         """
-        load = end.load or SnapshotState()
+        load = end.snapshot_state or SnapshotState()
         pending = frozenset(each.table for each in load.pending)
         new = pending - self._asked
         if new:
@@ -241,7 +241,7 @@ class BatchTracker:
 
     @property
     def _reloads(self) -> bool:
-        return self._end.load is not None and bool(self._end.load.reload)
+        return self._end.snapshot_state is not None and bool(self._end.snapshot_state.reload)
 
     @property
     def size(self) -> int:

@@ -48,7 +48,7 @@ from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretch
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.snapshot.tasks import chunk_tasks
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import check_json
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.names import Table, table_folding
@@ -144,7 +144,7 @@ class DirectReader:
         precompute : precomputes states of a sub-batch while the previous one is applied. It runs in
             the reading thread, and not if the batch is read as one sub-batch.
         """
-        if last.loads_since(first):
+        if last.reads_chunks_since(first):
             # When a batch is replayed, a change log would have rows twice; and after a statement
             # that changed a table, the second sub-batch would not include the statement.
             is_parted = not self._with_source and not _changes_tables(last)
@@ -166,7 +166,7 @@ class DirectReader:
     def _whole(self, first: Offset, last: Offset) -> Generator[SubBatch]:
         """Read the batch as one sub-batch."""
         batches = self._all_of_log(first, last)
-        if last.loads_since(first):
+        if last.reads_chunks_since(first):
             for part in self._read_chunks(last):
                 batches += part
         yield SubBatch.from_changes(first, last, self._table_of(batches))
@@ -303,7 +303,7 @@ class DirectReader:
         """
         options = self._options
         most = options.max_connections
-        tasks = load_tasks(
+        tasks = chunk_tasks(
             options,
             last,
             # Each sub-batch has some of them.

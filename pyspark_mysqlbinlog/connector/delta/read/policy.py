@@ -66,8 +66,8 @@ class ReadPolicy:
             return False
         if first.epoch != last.epoch:
             return False
-        if last.load is not None and last.loads_since(first):
-            return all(chunk.key for chunk in last.load.chunks)
+        if last.snapshot_state is not None and last.reads_chunks_since(first):
+            return all(chunk.key for chunk in last.snapshot_state.chunks)
         # An empty range needs no Spark job.
         return (
             first.position == last.position

@@ -21,13 +21,13 @@ class MultiplicityChange:
     Attributes
     ----------
     last : index of its last change in the series.
-    change : number of copies added, or removed if negative.
-    least : minimum of the running change; 0 or less.
+    net : number of copies added, or removed if negative.
+    minimum : minimum of the running change; 0 or less.
     """
 
     last: int
-    change: int
-    least: int
+    net: int
+    minimum: int
 
 
 def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[MultiplicityChange]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import base_name
 
@@ -90,7 +90,7 @@ class CommitMarker:
 
     log: LogIdentity
     position: int
-    fingerprint: Fingerprint | None = None
+    fingerprint: PositionFingerprint | None = None
     batch: tuple[str, int] | None = None
     extra_transactions: AppTransactions = ()
 
@@ -98,7 +98,7 @@ class CommitMarker:
     def app_transactions(self) -> AppTransactions:
         """The marker as Delta's transaction identifiers."""
         kept = [(str(self.log), self.position)]
-        known = self.fingerprint or Fingerprint(0, 0)
+        known = self.fingerprint or PositionFingerprint(0, 0)
         kept.append((self.log.event, known.checksum << _LENGTH_BITS | known.length))
         kept.append((self.log.file, known.created))
         if self.batch is not None:
@@ -106,9 +106,9 @@ class CommitMarker:
         return (*kept, *self.extra_transactions)
 
 
-def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:
+def fingerprint_of(event: int | None, file: int | None) -> PositionFingerprint | None:
     """Return the fingerprint in a marker's identifiers; its server_id is not stored."""
     if event is None or not file:
         return None
         # No event is known at a file's start or far into it, where only the file's head was read.
-    return Fingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)
+    return PositionFingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.errors import (
 __all__ = ["FingerprintAt", "LogIdentityCheck", "held_fingerprint", "position_of", "source_log"]
 
 # Returns a position's fingerprint in the current binlog.
-FingerprintAt = Callable[[Position], Fingerprint | None]
+FingerprintAt = Callable[[Position], PositionFingerprint | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class LogIdentityCheck:
         return MirrorError(message, table=self.table)
 
 
-def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> Fingerprint | None:
+def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> PositionFingerprint | None:
     """Return the fingerprint that a Delta table has of its applied position."""
     return fingerprint_of(target.txn_version(log.event), target.txn_version(log.file))
 
@@ -128,7 +128,7 @@ def position_of(place: int, like: Position) -> Position:
     return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 
 
-def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
+def _is_same(place: Position, known: PositionFingerprint, found: PositionFingerprint) -> bool:
     """Return whether two fingerprints of one position are of one event.
 
     If no event is found where one is expected, the binlog ends before it: the server was restored

@@ -78,24 +78,24 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, marker: CommitMarker, 
     texts: list[Any] = canonical_row_bytes(states.select(names)).to_pylist()
     gone: list[Any] = states.column(TOMBSTONE).to_pylist()
     net = net_changes(texts, gone)
-    taken = [each for each in net if each.least < 0]
+    taken = [each for each in net if each.minimum < 0]
     held = target.count_equal_rows(_at(states, taken).select(names)) if taken else []
     for each, count in zip(taken, held, strict=True):
-        if count + each.least < 0:
+        if count + each.minimum < 0:
             raise _not_equal(states, each, count, table)
-    left = {each.last: count + each.change for each, count in zip(taken, held, strict=True)}
-    fewer = [each for each in net if each.change < 0]
-    more = [each for each in net if each.change > 0]
+    left = {each.last: count + each.net for each, count in zip(taken, held, strict=True)}
+    fewer = [each for each in net if each.net < 0]
+    more = [each for each in net if each.net > 0]
     if not fewer and not more:
         return
     again = [each.last for each in fewer for _ in range(left[each.last])]
-    again += [each.last for each in more for _ in range(each.change)]
+    again += [each.last for each in more for _ in range(each.net)]
     removed = target.rewrite_equal_rows(
         _at(states, fewer).drop([TOMBSTONE]),
         states.take(pa.array(again, pa.int64())).drop([TOMBSTONE]),
         marker,
     )
-    expected = sum(left[each.last] - each.change for each in fewer)
+    expected = sum(left[each.last] - each.net for each in fewer)
     if removed != expected:
         raise MirrorError(
             f"{removed} rows were removed from the Delta table, expected {expected}: its comparison"
@@ -112,7 +112,7 @@ def _not_equal(states: pa.Table, change: MultiplicityChange, held: int, table: s
     seq = states.column(SEQ)[change.last].as_py()
     return MirrorError(
         f"up to position {seq['pos']} of binlog file number {seq['file']} the binlog removes"
-        f" {-change.least} copies of a row, but the Delta table has {held}: it differs from the"
+        f" {-change.minimum} copies of a row, but the Delta table has {held}: it differs from the"
         " server; reload the table",
         table=table,
     )

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import (
     range_condition,
     upper_bound,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, KeyColumn
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
@@ -35,7 +35,7 @@ __all__ = ["last_bound", "next_bound", "range_condition"]
 def next_bound(
     client: ReplicaClient,
     table: Table,
-    key: LoadKey,
+    key: ChunkKey,
     after: Bound | None,
     last: Bound,
     *,
@@ -76,7 +76,7 @@ def _count(client: ReplicaClient, rows_of: str) -> int:
     return int(count)
 
 
-def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | None:
+def last_bound(client: ReplicaClient, table: Table, key: ChunkKey) -> Bound | None:
     """Return the greatest key of a table; None if it has no rows.
 
     Rows after it are left to the binlog. So call this only when everything logged before the
@@ -89,7 +89,7 @@ def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | Non
     return _bound(key, found[0]) if found else None
 
 
-def _fetched(key: LoadKey, *more: str) -> str:
+def _fetched(key: ChunkKey, *more: str) -> str:
     """Return a SELECT of the key's values and more expressions."""
     return f"{UNCACHED_SELECT} " + ", ".join([*map(_whole, key.columns), *more])
 
@@ -101,7 +101,7 @@ def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:
     return f"ORDER BY {order}" if order else ""
 
 
-def _from(table: Table, key: LoadKey, condition: str) -> str:
+def _from(table: Table, key: ChunkKey, condition: str) -> str:
     return f"FROM {quoted(*table)} AS t FORCE INDEX ({quoted(key.name)}) WHERE {condition}"
 
 
@@ -121,7 +121,7 @@ def _whole(column: KeyColumn) -> str:
             return name
 
 
-def _bound(key: LoadKey, row: Sequence[object]) -> Bound:
+def _bound(key: ChunkKey, row: Sequence[object]) -> Bound:
     return tuple(map(_literal, key.columns, row))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, KeyColumn
 from pyspark_mysqlbinlog.names import quoted
 
 __all__ = ["gaps_after", "range_condition", "upper_bound"]
@@ -27,7 +27,7 @@ _MAX_SINGLE_QUERIES = 64
 _MAX_NUMBERS = 1 << 16
 
 
-def range_condition(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
+def range_condition(key: ChunkKey, after: Bound | None, upto: Bound | None) -> str:
     """Return the SQL condition for the rows after `after` up to and including `upto`; never empty.
 
     It names columns without their table.
@@ -50,7 +50,7 @@ def range_condition(key: LoadKey, after: Bound | None, upto: Bound | None) -> st
     return " AND ".join(conditions) or "TRUE"
 
 
-def upper_bound(key: LoadKey, upto: Bound) -> str:
+def upper_bound(key: ChunkKey, upto: Bound) -> str:
     """Return an expression that tests whether a row is at or before a bound; uses no index.
 
     Its value is 0 or 1, for the list of a SELECT.
@@ -136,7 +136,7 @@ def _among(column: KeyColumn, numbers: range) -> str:
     return f"{quoted(column.name)} IN ({listed})"
 
 
-def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
+def gaps_after(key: ChunkKey, after: Bound | None) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
     """Yield the rows after a bound, in order: conditions, and the columns that differ in each.
 
     Each is one interval of the index. The server overestimates a condition of several, and

@@ -8,7 +8,7 @@ by the first of these. A key that begins with a SET comes last: no server can se
 
 A snapshot that resumes later, or in another process, must know whether its bounds still mean the
 same rows: after ALTER TABLE the table may have another key, or the same key in another order. The
-key's fingerprint (`mark`) shows it; it covers everything that the order depends on.
+key's fingerprint shows it; it covers everything that the order depends on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.names import fold, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["KeyColumn", "LoadKey", "choose_key"]
+__all__ = ["ChunkKey", "KeyColumn", "choose_key"]
 
 _USABLE = INTEGER_TYPES | {
     "float",
@@ -68,22 +68,22 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadKey:
+class ChunkKey:
     """A key by which a table can be read.
 
     Attributes
     ----------
     name : of the index.
     columns : in the key's order.
-    mark : equal as long as the key, and the order of its values, are the same.
+    fingerprint : equal as long as the key, and the order of its values, are the same.
     """
 
     name: str
     columns: tuple[KeyColumn, ...]
-    mark: str
+    fingerprint: str
 
 
-def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
+def choose_key(client: ReplicaClient, schema: TableSchema) -> ChunkKey | None:
     """Return the key to read a table by; None if it has none and must be read in one SELECT.
 
     Raises
@@ -147,7 +147,7 @@ def _is_usable_column(column: ColumnSchema, shown: Mapping[str, Any]) -> bool:
     return column.type in _USABLE
 
 
-def _is_merged_wrongly(key: LoadKey) -> bool:
+def _is_merged_wrongly(key: ChunkKey) -> bool:
     """Whether partitions are not merged in the key's order: its maximum would not be found.
 
     MySQL before 5.7 compares wrong bytes of the columns after a BIT (measured on 5.6.24).
@@ -155,10 +155,10 @@ def _is_merged_wrongly(key: LoadKey) -> bool:
     return any(column.type == "bit" for column in key.columns[:-1])
 
 
-def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> LoadKey:
+def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> ChunkKey:
     marked = [name, *([shown["Field"], shown["Type"], shown["Collation"]] for _, shown in columns)]
-    mark = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
-    return LoadKey(name, tuple(_key_column(*column) for column in columns), mark)
+    fingerprint = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_FINGERPRINT_LENGTH]
+    return ChunkKey(name, tuple(_key_column(*column) for column in columns), fingerprint)
 
 
 def _key_column(column: ColumnSchema, shown: Mapping[str, Any]) -> KeyColumn:

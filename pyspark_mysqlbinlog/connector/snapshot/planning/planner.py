@@ -93,7 +93,7 @@ class ChunkPlanner:
 
     Parameters
     ----------
-    begin_proofs : returns a function that waits until everything that was in the binlog at the
+    begin_checks : returns a function that waits until everything that was in the binlog at the
         time of the call is visible in a table, or raises.
     chunk_bytes : the approximate size of a chunk.
     retry_timeout : seconds to retry for if the connection is lost.
@@ -103,13 +103,13 @@ class ChunkPlanner:
         self,
         settings: ServerSettings,
         *,
-        begin_proofs: Callable[[], WaitUntilVisible],
+        begin_checks: Callable[[], WaitUntilVisible],
         case_sensitive: bool,
         chunk_bytes: int,
         retry_timeout: float,
     ) -> None:
         self._settings = settings
-        self._begin_proofs = begin_proofs
+        self._begin_checks = begin_checks
         self._case_sensitive = case_sensitive
         self._chunk_bytes = chunk_bytes
         self._retry_timeout = retry_timeout
@@ -196,7 +196,7 @@ class ChunkPlanner:
         most_rows = max(_FIRST_CHUNK_ROWS, _GROWTH * state.rows) if grows else _MAX_CHUNK_ROWS
         budget = _Budget(limits)
         # The snapshots of all pending tables began before this.
-        prove = self._begin_proofs()
+        wait_until_visible = self._begin_checks()
         chunks: list[Chunk] = []
         pending, completed = list(state.pending), set(state.completed)
         empty = set[Table]()
@@ -206,7 +206,7 @@ class ChunkPlanner:
             size = self._sizes_of(state)[load.table]
             full = self._full_chunk(size, most_rows)
             most = max(1, min(full, budget.rows_left(size.row_bytes)))
-            planned = self._asked(partial(self._next_chunk, load, most, prove))
+            planned = self._asked(partial(self._next_chunk, load, most, wait_until_visible))
             if planned is None:
                 LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
                 continue
@@ -243,7 +243,11 @@ class ChunkPlanner:
         )
 
     def _next_chunk(
-        self, load: TableSnapshotState, rows: int, prove: WaitUntilVisible, client: ReplicaClient
+        self,
+        load: TableSnapshotState,
+        rows: int,
+        wait_until_visible: WaitUntilVisible,
+        client: ReplicaClient,
     ) -> _Planned | None:
         schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
         if schema is None:
@@ -257,7 +261,7 @@ class ChunkPlanner:
         key = choose_key(client, schema)
         if key is None:
             return _Planned(Chunk(load.table), None, None)
-        if load.key != key.mark:
+        if load.key != key.fingerprint:
             if load.key:
                 LOG.warning(
                     "the key %s of %s changed since its snapshot began: restarting it from the"
@@ -267,9 +271,9 @@ class ChunkPlanner:
                 )
             # The bound must be read when everything before the start is visible: rows after it are
             # left to the binlog.
-            prove(client, load.table)
+            wait_until_visible(client, load.table)
             last = last_bound(client, load.table, key)
-            load = TableSnapshotState(load.table, key.mark, None, last)
+            load = TableSnapshotState(load.table, key.fingerprint, None, last)
         if load.last is None:
             # It was empty when its snapshot began.
             return _Planned(None, 0, None)
@@ -277,7 +281,7 @@ class ChunkPlanner:
         if upto is None:
             # No rows are left.
             return _Planned(None, 0, None)
-        chunk = Chunk(load.table, key.mark, load.after, upto)
+        chunk = Chunk(load.table, key.fingerprint, load.after, upto)
         return _Planned(chunk, count, None if upto == load.last else replace(load, after=upto))
 
     def _asked(self, question: Callable[[ReplicaClient], T]) -> T:

@@ -156,7 +156,7 @@ class _Connected:
         self.excludes = options.column_filter(partition.case_sensitive).excludes
         self.connect = partial(ReplicaClient.connect, options.server_settings())
         self._client: ReplicaClient | None = None
-        self._prover: VisibilityChecker | None = None
+        self._checker: VisibilityChecker | None = None
         # The definition of a table when its last chunk was read, which is before the next chunk's
         # watermark.
         self._looks: dict[Table, _Look] = {}
@@ -178,13 +178,13 @@ class _Connected:
 
     def drop(self) -> None:
         """Drop the connection, whatever its state."""
-        client, self._client, self._prover = self._client, None, None
+        client, self._client, self._checker = self._client, None, None
         self._looks.clear()
         if client is not None:
             client.close()
 
     def watermark(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
-        return self._asked(client).prove(client, self.connect, table, engine)
+        return self._asked(client).wait_until_visible(client, self.connect, table, engine)
 
     def missing_lock(self, client: ReplicaClient, table: Table, engine: str) -> str | None:
         return self._asked(client).missing_lock(table, engine)
@@ -209,13 +209,13 @@ class _Connected:
         return self._asked(client).begin_at_exact_position(client, self.connect, table, engine)
 
     def _asked(self, client: ReplicaClient) -> VisibilityChecker:
-        if self._prover is None:
+        if self._checker is None:
             requested, case_sensitive = (
                 self.options.snapshot_visibility_check,
                 self.partition.case_sensitive,
             )
-            self._prover = VisibilityChecker.ask(client, requested, case_sensitive=case_sensitive)
-        return self._prover
+            self._checker = VisibilityChecker.ask(client, requested, case_sensitive=case_sensitive)
+        return self._checker
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
         """Read the table's current definition; raises _GoneError."""
@@ -360,7 +360,7 @@ def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: s
     """Return the SQL after FROM and the table; without bounds if the table's key changed."""
     key = choose_key(client, plan.schema)
     hint, conditions = "", []
-    if key is not None and key.mark == chunk.key:
+    if key is not None and key.fingerprint == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
         conditions.append(range_condition(key, chunk.after, chunk.upto))
     elif chunk.key:

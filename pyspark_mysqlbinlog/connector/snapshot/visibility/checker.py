@@ -63,7 +63,7 @@ class VisibilityChecker:
         mode = client.variable("gtid_mode") if is_57 else None
         return cls(requested, mode, Grants.ask(client, case_sensitive=case_sensitive))
 
-    def proofs(self, table: Table, engine: str) -> tuple[Proof, ...]:
+    def checks(self, table: Table, engine: str) -> tuple[Proof, ...]:
         """Return the checks that are available for a table, the best one first.
 
         Parameters
@@ -117,7 +117,7 @@ class VisibilityChecker:
             missing["lock"] = f"GRANT SELECT, LOCK TABLES ON {quoted(table[0])}.*"
         return missing
 
-    def prove(
+    def wait_until_visible(
         self,
         client: ReplicaClient,
         connect: Callable[[], ReplicaClient],
@@ -138,9 +138,9 @@ class VisibilityChecker:
         ------
         SnapshotVisibilityTimeoutError : they have not ended by then.
         ServerError : what `ReplicaClient.query` raises; 1146 if the table does not exist.
-        OptionError, AccessDeniedError : as for `proofs`.
+        OptionError, AccessDeniedError : as for `checks`.
         """
-        attempts = [CHECKS[proof](client, connect, table) for proof in self.proofs(table, engine)]
+        attempts = [CHECKS[proof](client, connect, table) for proof in self.checks(table, engine)]
         return _first_success(attempts, table, patience)
 
     def missing_lock(self, table: Table, engine: str) -> str | None:
@@ -163,7 +163,7 @@ class VisibilityChecker:
 
         Raises
         ------
-        SnapshotVisibilityTimeoutError, ServerError : as for `prove`.
+        SnapshotVisibilityTimeoutError, ServerError : as for `wait_until_visible`.
         """
 
         def begin() -> None:

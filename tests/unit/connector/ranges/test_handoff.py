@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=Fingerprint(1, 2, 30, 4))
+FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=PositionFingerprint(1, 2, 30, 4))
 LAST = replace(FIRST, position=Position.of("mysql-bin.000003", 2000))
 LATER = replace(FIRST, position=Position.of("mysql-bin.000003", 3000))
 
@@ -51,7 +51,7 @@ def test_a_batch(folder: str) -> None:
         (LAST, LATER),
         (replace(FIRST, epoch=1), replace(LAST, epoch=1)),
         # The log was begun anew, with other events at the same places.
-        (FIRST, replace(LAST, fingerprint=Fingerprint(1, 2, 30, 5))),
+        (FIRST, replace(LAST, fingerprint=PositionFingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
         (FIRST, replace(LAST, snapshot=SnapshotState(rows=1).pack())),
     ],
@@ -90,8 +90,8 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
             server_uuid="11111111-2222-3333-4444-555555555555",
             server_version="5.7.41-log",
             epoch=3,
-            fingerprint=Fingerprint(1, 2, 30, 4),
-            end_fingerprint=Fingerprint(1, 2, 40, 0xFFFFFFFF),
+            fingerprint=PositionFingerprint(1, 2, 30, 4),
+            end_fingerprint=PositionFingerprint(1, 2, 40, 0xFFFFFFFF),
             offset=7,
             end_offset=1 << 33,
         ),

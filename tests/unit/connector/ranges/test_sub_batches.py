@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, ReadCancelledError
 from pyspark_mysqlbinlog.connector.ranges import sub_batches
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 FILE = "mysql-bin.000003"
 BEGIN = Position(3, 1000, FILE)
-START = Fingerprint(created=1_700_000_000, server_id=7)
+START = PositionFingerprint(created=1_700_000_000, server_id=7)
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Reading:
     """A range that is read event by event, each 100 bytes long."""
 
     steps: SubBatchBoundaries
-    start: Fingerprint | None = START
+    start: PositionFingerprint | None = START
     at: Position = BEGIN
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
     reading.events(100, 0)
     boundary = reading.steps.next_boundary((9, 0))
     last = event_at(Position(3, 1300, FILE), EventType.XID_EVENT)
-    known = Fingerprint(1_800_000_000, 9, 100, event_checksum(last))
+    known = PositionFingerprint(1_800_000_000, 9, 100, event_checksum(last))
     assert boundary == Boundary(Position(3, 1400, FILE), known)
 
 

@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.snapshot.tasks import chunk_tasks
 
 OPTIONS = parse_options({"host": "db.example", "user": "u", "password": "", "tables": "shop.*"})
 
@@ -21,7 +21,7 @@ def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
     last = Offset(
         Position.of("mysql-bin.000003", 1000), snapshot=SnapshotState(chunks=tuple(chunks)).pack()
     )
-    found = load_tasks(OPTIONS, last, most, case_sensitive=True, in_turn=in_turn)
+    found = chunk_tasks(OPTIONS, last, most, case_sensitive=True, in_turn=in_turn)
     return [[chunk.upto[0] for chunk in task.chunks if chunk.upto] for task in found]
 
 

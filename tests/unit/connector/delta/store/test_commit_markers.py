@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, unpack_position
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import (
     CommitMarker,
@@ -32,15 +32,15 @@ def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
 
 
 def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
-    known = Fingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
+    known = PositionFingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
     log = LogIdentity("uuid", 0, "mysql-bin")
     kept = dict(CommitMarker(log, pack(3, 4), known, ("q", 7)).app_transactions)
     assert all(0 <= number < 1 << 63 for number in kept.values())
     assert kept[str(log)] == pack(3, 4)
     assert kept["q"] == 7
     found = fingerprint_of(kept[log.event], kept[log.file])
-    assert found == Fingerprint(known.created, 0, known.length, known.checksum)
-    head = dict(CommitMarker(log, 1, Fingerprint(known.created, 5)).app_transactions)
-    assert fingerprint_of(head[log.event], head[log.file]) == Fingerprint(known.created, 0)
+    assert found == PositionFingerprint(known.created, 0, known.length, known.checksum)
+    head = dict(CommitMarker(log, 1, PositionFingerprint(known.created, 5)).app_transactions)
+    assert fingerprint_of(head[log.event], head[log.file]) == PositionFingerprint(known.created, 0)
     unknown = dict(CommitMarker(log, 1).app_transactions)
     assert fingerprint_of(unknown[log.event], unknown[log.file]) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
@@ -20,11 +20,11 @@ from pyspark_mysqlbinlog.errors import MirrorError
 _LOG = LogIdentity("server", 0, "mysql-bin")
 # Further into a file than one looks.
 _FAR = 1 << 30
-_HEAD = Fingerprint(1000, 1)
-_EVENT = Fingerprint(1000, 1, 31, 77)
+_HEAD = PositionFingerprint(1000, 1)
+_EVENT = PositionFingerprint(1000, 1, 31, 77)
 
 
-def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
+def _target(path: Path, pos: int, known: PositionFingerprint) -> DeltalakeTarget:
     """A Delta table that has everything up to a position in the file with the number 1."""
     target = DeltalakeEngine().target(str(path))
     columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
@@ -38,21 +38,25 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
     ("pos", "known", "found", "is_same"),
     [
         (500, _EVENT, _EVENT, True),
-        (500, _EVENT, Fingerprint(1000, 1, 31, 78), False),
-        (500, _EVENT, Fingerprint(1001, 1, 31, 77), False),
+        (500, _EVENT, PositionFingerprint(1000, 1, 31, 78), False),
+        (500, _EVENT, PositionFingerprint(1001, 1, 31, 77), False),
         # The log ends before the place, in a file that was begun when the one of before was.
         (500, _EVENT, _HEAD, False),
         (500, _HEAD, _HEAD, False),
         (500, _EVENT, None, False),
         (FIRST_EVENT, _HEAD, _HEAD, True),
-        (FIRST_EVENT, _HEAD, Fingerprint(1001, 1), False),
+        (FIRST_EVENT, _HEAD, PositionFingerprint(1001, 1), False),
         # There only the head is looked at; a log that ends before is the server's error.
         (_FAR, _EVENT, _HEAD, True),
-        (_FAR, _EVENT, Fingerprint(1001, 1), False),
+        (_FAR, _EVENT, PositionFingerprint(1001, 1), False),
     ],
 )
 def test_what_lies_in_front_of_the_place(
-    tmp_path: Path, pos: int, known: Fingerprint, found: Fingerprint | None, is_same: bool
+    tmp_path: Path,
+    pos: int,
+    known: PositionFingerprint,
+    found: PositionFingerprint | None,
+    is_same: bool,
 ) -> None:
     assert is_searched(Position.of("binlog.000001", pos)) == (pos == 500)
     target = _target(tmp_path / "t", pos, known)

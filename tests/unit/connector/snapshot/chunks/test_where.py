@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import (
     range_condition,
     upper_bound,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, KeyColumn
 
 VALUES = range(4)
 KINDS = st.sampled_from(
@@ -24,15 +24,15 @@ KINDS = st.sampled_from(
 )
 
 
-def _key(kinds: list[KeyColumn]) -> LoadKey:
+def _key(kinds: list[KeyColumn]) -> ChunkKey:
     columns = [
         KeyColumn(f"c`{number}", kind.type, None, kind.label_count)
         for number, kind in enumerate(kinds)
     ]
-    return LoadKey("k", (*columns,), "mark")
+    return ChunkKey("k", (*columns,), "mark")
 
 
-def _met(key: LoadKey, condition: str) -> list[tuple[int, ...]]:
+def _met(key: ChunkKey, condition: str) -> list[tuple[int, ...]]:
     names = ", ".join("`" + column.name.replace("`", "``") + "`" for column in key.columns)
     with sqlite3.connect(":memory:") as connection:
         connection.execute(f"CREATE TABLE t ({names})")
@@ -90,7 +90,7 @@ def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> Non
 
 @pytest.mark.parametrize("count", [63, 64, 65, 65535])
 def test_many_labels_are_asked_for_in_lists(count: int) -> None:
-    key = LoadKey("k", (KeyColumn("e", "enum", None, count),), "mark")
+    key = ChunkKey("k", (KeyColumn("e", "enum", None, count),), "mark")
     conditions = [condition for condition, _ in gaps_after(key, ("0",))]
     lists = [condition.removeprefix("`e` IN (").rstrip(")") for condition in conditions]
     numbers = ",".join(lists).replace("`e` = ", "").split(",")
@@ -105,8 +105,8 @@ def test_equal_values_with_different_texts_are_one_bound() -> None:
     assert _met(key, range_condition(key, ("2", "0"), ("1", "3"))) == []
 
 
-SET_64 = LoadKey("k", (KeyColumn("s", "set", None, 64), KeyColumn("n", "int")), "mark")
-ENUM = LoadKey("k", (KeyColumn("e", "enum", None, 65535),), "mark")
+SET_64 = ChunkKey("k", (KeyColumn("s", "set", None, 64), KeyColumn("n", "int")), "mark")
+ENUM = ChunkKey("k", (KeyColumn("e", "enum", None, 65535),), "mark")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ ENUM = LoadKey("k", (KeyColumn("e", "enum", None, 65535),), "mark")
     ],
 )
 def test_numbers_of_labels(
-    key: LoadKey, after: Bound | None, upto: Bound | None, expected: str
+    key: ChunkKey, after: Bound | None, upto: Bound | None, expected: str
 ) -> None:
     assert range_condition(key, after, upto) == expected
 

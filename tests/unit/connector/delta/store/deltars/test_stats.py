@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow import dataset
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
@@ -31,7 +31,7 @@ def _append(target: DeltalakeTarget, place: int, **values: Decimal) -> None:
     mark = CommitMarker(
         LogIdentity("s", 0, "mysql-bin"),
         place,
-        Fingerprint(1000 + place, 1, 10 + place, 100 + place),
+        PositionFingerprint(1000 + place, 1, 10 + place, 100 + place),
         None,
     )
     columns = target.columns()
