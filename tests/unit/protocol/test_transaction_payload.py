@@ -144,3 +144,20 @@ def test_a_start_that_is_not_in_the_stream_is_an_error() -> None:
     reader = TransactionPayloadReader(payload(payload_body(STREAM)))
     with pytest.raises(InvalidPositionError, match="no event begins at offset 9999"):
         reader.skip_to(9999)
+
+
+# (offset, `pos` and `row` of `seq`) of an event in a payload at 1000
+PLACES: list[tuple[int, tuple[int, int]]] = [
+    (0, (1000, 0)),
+    (145, (1000, 145)),
+    ((1 << 30) - 1, (1000, (1 << 30) - 1)),
+    (1 << 30, (1001, 0)),
+    ((5 << 30) + 7, (1005, 7)),
+]
+
+
+@pytest.mark.parametrize(("offset", "place"), PLACES)
+def test_rows_are_numbered_by_the_offset(offset: int, place: tuple[int, int]) -> None:
+    event = make_event(EventType.WRITE_ROWS_EVENT, b"", 1000)
+    assert event.first_seq == (1000, 0)
+    assert event._replace(offset=offset).first_seq == place
