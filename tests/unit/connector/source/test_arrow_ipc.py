@@ -92,4 +92,4 @@ def test_packets_of_several_kinds() -> None:
 
 def test_columns_of_no_known_type() -> None:
     with pytest.raises(SchemaError, match="a struct does not support"):
-        typed_schema(_SCHEMA, [ColumnSchema("a", "vector")])
+        typed_schema(_SCHEMA, [ColumnSchema("a", "hyperloglog")])
