@@ -230,14 +230,14 @@ def test_a_kill_behind_each_commit_of_a_new_table(
     mirrored.execute(
         "CREATE TABLE later (id INT PRIMARY KEY)",
         "INSERT INTO later VALUES (1)",
-        "CREATE TABLE copies (v INT)",
-        "INSERT INTO copies VALUES (1), (1)",
+        "CREATE TABLE keyless (v INT)",
+        "INSERT INTO keyless VALUES (1), (1)",
     )
     with monkeypatch.context() as during, contextlib.suppress(StreamingQueryException):
         kills = KilledTables(during, mirrored.target("t"), number)
         mirrored.run()
     assert kills.killed
     mirrored.run()
-    mirrored.execute("INSERT INTO later VALUES (2)", "INSERT INTO copies VALUES (1)")
+    mirrored.execute("INSERT INTO later VALUES (2)", "INSERT INTO keyless VALUES (1)")
     mirrored.run()
-    mirrored.assert_equal("later", "copies", "t")
+    mirrored.assert_equal("later", "keyless", "t")
