@@ -36,14 +36,23 @@ __all__ = ["EventReader", "FileHead"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
-_GTID_LIST = int(EventType.MARIADB_GTID_LIST_EVENT)
+# Those that a server repeats for a dump that starts in mid-file; START_ENCRYPTION has no artificial
+# flag then (MariaDB's sql_repl.cc). In the file they have positions.
+_REPEATED = frozenset(
+    {
+        _FORMAT_DESCRIPTION,
+        _ROTATE,
+        int(EventType.MARIADB_GTID_LIST_EVENT),
+        int(EventType.MARIADB_START_ENCRYPTION_EVENT),
+    }
+)
 _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
 
 
 # In a server's version. binlog_legacy_event_pos exists from 11.4 on (its documentation); 10.11
 # sends all positions, 11.8 as described above (measured on both).
-_MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.\d+-MariaDB")
+_MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.\d+(?:[-.]\d+)*-MariaDB")
 _FIRST_WITHOUT_POSITIONS = (11, 4)
 
 
@@ -205,7 +214,7 @@ class EventReader:
 
     def _is_of_file(self, kind: int) -> bool:
         """Whether an event without a position, and without the artificial flag, is in the file."""
-        return self.may_lack_positions and kind not in (_FORMAT_DESCRIPTION, _ROTATE, _GTID_LIST)
+        return self.may_lack_positions and kind not in _REPEATED
 
     def _ends_at_a_wrap(self, kind: int, size: int) -> bool:
         """Whether a log_pos of 0 is genuine: the event ends at a multiple of 4 GiB."""

@@ -22,12 +22,16 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 # Server 5.7 the events after this one are encrypted.
 _START_ENCRYPTION_TYPES = (EventType.MARIADB_START_ENCRYPTION_EVENT, 159)
 # What begins or ends a transaction of MariaDB.
-_POSITIONED_TYPES = (
-    EventType.MARIADB_GTID_EVENT,
-    EventType.XID_EVENT,
-    EventType.XA_PREPARE_LOG_EVENT,
-    EventType.QUERY_EVENT,
+_POSITIONED_TYPES = frozenset(
+    {
+        EventType.MARIADB_GTID_EVENT,
+        EventType.XID_EVENT,
+        EventType.XA_PREPARE_LOG_EVENT,
+        EventType.QUERY_EVENT,
+    }
 )
+_MAX_POSITIONED_BYTES = 1 << 16  # of a GTID, XID or XA PREPARE, or of a QUERY that is COMMIT
+_UPPER_LOG_POS = 15  # offset of the upper two bytes of log_pos in a header
 
 
 class FileStream:
@@ -148,12 +152,27 @@ def _is_cut(header: EventHeader, rest: bytes, here: int) -> bool:
     if header.log_pos:
         return (here + header.length) & 0xFFFFFFFF == header.log_pos
     # MariaDB sends no position here (see event_reader.py), but where transactions begin and end.
-    for kind in _POSITIONED_TYPES:
-        at = rest.find(kind, 4) - 4
-        while 0 <= at <= len(rest) - HEADER_LENGTH:
-            hidden = EventHeader.parse(rest, at)
-            end = here + HEADER_LENGTH + at + hidden.length
-            if hidden.length >= HEADER_LENGTH and hidden.log_pos == end & 0xFFFFFFFF:
+    # The upper bytes of such a position are known, and its event begins shortly before it.
+    first = here + HEADER_LENGTH
+    for upper in range(first >> 16, (first + len(rest) >> 16) + 1):
+        pattern = (upper & 0xFFFF).to_bytes(2, "little")
+        low = max((upper << 16) - first - _MAX_POSITIONED_BYTES, 0) + _UPPER_LOG_POS
+        high = min((upper + 1 << 16) - first, len(rest))
+        found = rest.find(pattern, low, high)
+        while found >= 0:
+            if _is_positioned(rest, found - _UPPER_LOG_POS, first):
                 return False
-            at = rest.find(kind, at + 5) - 4
+            found = rest.find(pattern, found + 1, high)
     return True
+
+
+def _is_positioned(rest: bytes, at: int, first: int) -> bool:
+    """Whether an event with its own position begins here; `rest` is what is at `first`."""
+    if len(rest) - at < HEADER_LENGTH:
+        return False
+    header = EventHeader.parse(rest, at)
+    return (
+        header.type in _POSITIONED_TYPES
+        and header.length >= HEADER_LENGTH
+        and header.log_pos == first + at + header.length & 0xFFFFFFFF
+    )

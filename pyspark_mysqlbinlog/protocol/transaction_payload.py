@@ -294,8 +294,8 @@ def _parse(event: Event) -> tuple[int, pa.Buffer]:
         )
     if not 0 < size <= found * _MOST_FOR_A_BYTE:
         raise MalformedEventError(
-            f"{_NAME} of {found} compressed bytes says that it decompresses to {size}, expected 1"
-            f" to {found * _MOST_FOR_A_BYTE}"
+            f"{_NAME} of {found} compressed bytes has a decompressed size of {size} bytes, expected"
+            f" 1 to {found * _MOST_FOR_A_BYTE}"
         )
     return size, pa.py_buffer(event.body).slice(reader.pos)
 

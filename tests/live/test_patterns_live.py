@@ -159,6 +159,10 @@ def test_active_roles_and_partial_revokes_count(
             f"REVOKE SELECT ON by_role.* FROM {USER}@'%'",
         )
         assert "`by_role`.*" in _refused(new_stream(mysql9, "by_role.*", **reader))
+        mysql9.execute(
+            f"REVOKE SELECT ON *.* FROM {USER}@'%'", f"GRANT SELECT ON `by_rol_`.* TO {USER}@'%'"
+        )
+        assert "`by_role`.*" in _refused(new_stream(mysql9, "by_role.*", **reader))
     finally:
         mysql9.execute(
             "DROP DATABASE by_role",

@@ -32,7 +32,7 @@ def range_partitions(
     first : where the batch begins, with the prepared XA transactions pending there.
     last : where it ends, with the schemas of the whole batch.
     spans : what the buffer contains of it; None if unknown.
-    target_bytes, max_fetches : see `split.cut`.
+    target_bytes, max_fetches : see `split.split_into_ranges`.
     """
     if spans is None:
         cuts = fetched_range(first.position, last.position, first.prepared_xa, first.fingerprint)

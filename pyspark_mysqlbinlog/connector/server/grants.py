@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 
@@ -86,6 +86,12 @@ class Grant:
             on_columns,
         )
 
+    def escaped(self) -> Grant:
+        """Return it with its database, which is a name, as the pattern of this name alone."""
+        if self.database is None or self.table is not None:
+            return self
+        return replace(self, database=re.sub(r"[\\%_]", r"\\\g<0>", self.database))
+
 
 @dataclass(frozen=True, slots=True)
 class Grants:
@@ -124,15 +130,29 @@ class Grants:
             lines = ["GRANT ALL PRIVILEGES ON *.* TO ``"]
         major = client.server_version.partition(".")[0]
         lists_roles = client.is_mariadb or int(major) >= _LISTS_ACTIVE_ROLES
-        return cls.parse(lines, case_sensitive=case_sensitive, lists_roles=lists_roles)
+        return cls.parse(
+            lines,
+            case_sensitive=case_sensitive,
+            lists_roles=lists_roles,
+            literal_names=client.variable("partial_revokes") == "ON",
+        )
 
     @classmethod
     def parse(
-        cls, lines: Sequence[str], *, case_sensitive: bool, lists_roles: bool = False
+        cls,
+        lines: Sequence[str],
+        *,
+        case_sensitive: bool,
+        lists_roles: bool = False,
+        literal_names: bool = False,
     ) -> Grants:
         """Parse the lines of SHOW GRANTS.
 
+        Parameters
+        ----------
         lists_roles : they contain what the active roles grant.
+        literal_names : databases are names, not LIKE patterns: with partial_revokes=ON (measured
+            on 9.7.4).
         """
         grants, revoked, is_complete = [], set(), True
         for line in lines:
@@ -149,7 +169,8 @@ class Grants:
             except ValueError:
                 is_complete = False
             else:
-                grants += [grant] if grant is not None else []
+                if grant is not None:
+                    grants.append(grant.escaped() if literal_names else grant)
         fold = table_folding(case_sensitive)
         on_columns = frozenset(
             fold((grant.database or "", grant.table or "")) for grant in grants if grant.on_columns

@@ -252,7 +252,8 @@ class TransactionScanner:
 def _log_bytes(event: Event) -> int:
     """Return the bytes of an event in the binlog; inside a payload, those of its stream.
 
-    So limits and splits count what is decoded: a payload may be a hundredth of its stream.
+    So limits and splits count what is decoded: a payload may be a hundredth of its stream. Small
+    ones, which the compiled scan passes whole, count with their bytes in the binlog.
     """
     if event.offset is None:
         return event.end - event.start

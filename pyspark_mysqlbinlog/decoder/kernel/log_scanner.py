@@ -244,7 +244,9 @@ class LogScanner:
         between = filtering is not None and filtering.between_transactions and payload is None
         if payload is not None:
             limit = self._limit_in(payload, limit)
-        if filtering is not None and not between and group is None:
+        # The filter checks with which event a payload begins, and in which state.
+        begins = payload is not None and not payload.pos
+        if filtering is not None and not between and (group is None or begins):
             self._next = "odd"
             return None
         scanner.open(

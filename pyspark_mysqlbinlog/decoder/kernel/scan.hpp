@@ -449,7 +449,8 @@ private:
             !payload.parse({event.body, event.body + event.body_size}) || payload.size == 0) {
             return stopped(ScanStop::Odd);
         }
-        if (at_ + streams_.size() + payload.size > MOST_BYTES) {
+        // Whatever else of the chunk is kept, too, and no sum overflows.
+        if (payload.size > MOST_BYTES || size_ + streams_.size() + payload.size > MOST_BYTES) {
             return stopped(endings_.empty() ? ScanStop::Odd : ScanStop::Full);
         }
         const size_t begin = streams_.size();

@@ -186,7 +186,7 @@ class _Columns:
         return kept
 
     def check_no_text_redefined(self) -> None:
-        """Raise SchemaError for MODIFY or CHANGE of a TEXT column beside CONVERT TO.
+        """Raise SchemaError for MODIFY or CHANGE of a TEXT column with CONVERT TO.
 
         5.6 and 5.7 apply the new definition. 9.7.4 also gives the column the bytes that the
         conversion of the old one needs: TINYTEXT in place of a TEXT becomes MEDIUMTEXT (measured).

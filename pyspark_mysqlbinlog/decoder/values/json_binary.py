@@ -55,7 +55,7 @@ JsonTree: TypeAlias = (
     " | JsonDate | JsonTime | JsonDateTime | JsonOpaque | None"
 )
 
-# JSON_DOCUMENTMAX_DEPTH: the server rejects deeper documents.
+# JSON_DOCUMENT_MAX_DEPTH: the server rejects deeper documents.
 MAX_DEPTH = 100
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = 0x00, 0x01, 0x02, 0x03

@@ -336,3 +336,37 @@ def test_positions_add_up(parts: list[tuple[int, bool]], checksum: bool) -> None
         event = walker.feed(log.add(T.QUERY_EVENT, body).raws[-1])
         assert event is not None
         assert (event.start, event.end, event.body) == (start, log.pos, body)
+
+
+@pytest.mark.parametrize(
+    ("version", "lacks"),
+    [
+        ("11.8.9-MariaDB-0+deb13u1 from Debian-log", True),
+        ("11.4.2-MariaDB", True),
+        ("11.4.7-4-MariaDB-enterprise-log", True),
+        ("5.5.5-11.8.2-MariaDB-log", True),
+        ("10.11.14-MariaDB-log", False),
+        ("11.3.2-MariaDB", False),
+        ("11.4.0-log", False),
+        ("9.7.4", False),
+    ],
+)
+def test_which_servers_leave_positions_out(version: str, lacks: bool) -> None:
+    walker = EventReader(FILE, 4)
+    (head,) = LogBuilder().format_description(version).raws
+    walker.feed(head)
+    assert walker.may_lack_positions is lacks
+
+
+@pytest.mark.parametrize("kind", [T.MARIADB_START_ENCRYPTION_EVENT, T.MARIADB_GTID_LIST_EVENT])
+def test_repeated_event_of_the_file_is_not_at_the_start_of_a_dump(kind: EventType) -> None:
+    """MariaDB sends it again for a start in mid-file, not all of them as artificial."""
+    walker = EventReader(FILE, 1000)
+    body = format_description_body("11.8.9-MariaDB-log")
+    assert walker.feed(raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=0)) is None
+    assert walker.feed(raw_event(kind, bytes(17), log_pos=0, flags=0x80)) is None
+    assert walker.pos == 1000
+    raw = raw_event(T.MARIADB_GTID_EVENT, bytes(19), log_pos=1042)
+    event = walker.feed(raw)
+    assert event is not None
+    assert (event.start, event.end) == (1000, 1042)

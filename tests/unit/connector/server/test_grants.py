@@ -16,8 +16,18 @@ ROLES = (
 )
 
 
-def grants(*lines: str, case_sensitive: bool = True, lists_roles: bool = False) -> Grants:
-    return Grants.parse(lines, case_sensitive=case_sensitive, lists_roles=lists_roles)
+def grants(
+    *lines: str,
+    case_sensitive: bool = True,
+    lists_roles: bool = False,
+    literal_names: bool = False,
+) -> Grants:
+    return Grants.parse(
+        lines,
+        case_sensitive=case_sensitive,
+        lists_roles=lists_roles,
+        literal_names=literal_names,
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,19 @@ def test_partial_revoke_of_a_system_database_hides_no_captured_table() -> None:
         "GRANT SELECT ON *.* TO `u`@`%`", "REVOKE SELECT, INSERT ON `mysql`.* FROM `u`@`%`"
     )
     assert found.selects_everything
+
+
+def test_names_are_no_patterns_with_partial_revokes() -> None:
+    lines = ("GRANT SELECT ON `a_b`.* TO `u`@`%`", "GRANT SELECT ON `50%`.* TO `u`@`%`")
+    assert grants(*lines).sees_all_of("axb")
+    found = grants(*lines, literal_names=True)
+    assert [found.sees_all_of(name) for name in ("a_b", "axb", "50%", "50x")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert list(found.selects_like()) == [r"a\_b", r"50\%"]
 
 
 def test_grant_on_a_database_counts_beside_its_partial_revoke() -> None:
