@@ -52,7 +52,7 @@ _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_E
 
 # In a server's version. binlog_legacy_event_pos exists from 11.4 on (its documentation); 10.11
 # sends all positions, 11.8 as described above (measured on both).
-_MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.\d+(?:[-.]\d+)*-MariaDB")
+_MARIADB_VERSION = re.compile(r"(\d+)\.(\d+)\.\d+(?:[-.]\d+)*-MariaDB")
 _FIRST_WITHOUT_POSITIONS = (11, 4)
 
 
