@@ -18,13 +18,13 @@ from pyspark.sql.types import StringType
 if sys.argv[2] == "configured":
     logging.basicConfig(level="INFO", format="mine %(message)s")
 before = list(logging.getLogger().handlers), logging.getLogger().level
-from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 options = parse_options(json.loads(sys.argv[1]))
 for _ in range(2):
-    reader = MySQLBinlogStreamReader(options, envelope(StringType()))
+    reader = MySQLBinlogStreamReader(options, output_schema(StringType()))
 start = reader.initialOffset()
 for _ in range(3):
     assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
