@@ -39,9 +39,9 @@ public:
         begin_ = data;
         in_ = Input{data, data + size};
         end_ = first_end;
-        trailer_ = trailer;
+        trailer_ = block_trailer_ = trailer;
         payload_ = -1;
-        enter_payload();
+        if (is_marker_next()) enter_payload();
     }
     bool at_end() const { return in_.left() == 0; }
     size_t offset() const { return static_cast<size_t>(in_.at - begin_); }
@@ -50,7 +50,7 @@ public:
     bool peek(EventView& event) const {
         if (!in_.has(EVENT_HEADER)) return false;
         const EventHeader header = EventHeader::read(in_.at);
-        const int64_t here = int64_t{header.length} - (payload_ < 0 ? trailer_ : 0);
+        const int64_t here = int64_t{header.length} - trailer_;
         if (header.length < EVENT_HEADER || here < int64_t{EVENT_HEADER}) return false;
         event.size = static_cast<size_t>(here) - EVENT_HEADER;
         if (in_.left() - EVENT_HEADER < event.size) return false;
@@ -70,11 +70,14 @@ public:
     }
     // Advances after the event that `peek` returned.
     void pass(const EventView& event) {
-        const uint8_t* const next = event.body + event.size;
-        end_ = event.offset < 0 ? event.end : event.offset + (next - in_.at);
-        in_.at = next;
-        if (payload_ >= 0 && in_.left() == 0) leave_payload();
-        enter_payload();
+        const uint8_t* const begin = in_.at;
+        in_.at = event.body + event.size;
+        end_ = event.end;
+        if (payload_ >= 0) {
+            end_ = event.offset + (in_.at - begin);
+            if (in_.left() == 0) leave_payload();
+        }
+        if (is_marker_next()) enter_payload();
     }
 
 private:
@@ -82,22 +85,24 @@ private:
     int64_t after(uint32_t log_pos) const {
         return end_ + static_cast<uint32_t>(log_pos - static_cast<uint32_t>(end_));
     }
-    // Reads a marker, if one is next. In a payload, `in_` ends with its events.
-    void enter_payload() {
-        if (payload_ >= 0 || !in_.has(PAYLOAD_MARKER) ||
-            in_.at[4] != TRANSACTION_PAYLOAD_EVENT) {
-            return;
-        }
+    bool is_marker_next() const {
+        return in_.has(EVENT_HEADER) && in_.at[4] == TRANSACTION_PAYLOAD_EVENT;
+    }
+    // Reads a marker. In a payload, `in_` ends with its events.
+    [[gnu::noinline]] void enter_payload() {
+        if (payload_ >= 0 || !in_.has(PAYLOAD_MARKER)) return;
         const uint8_t* const rest = in_.at + EVENT_HEADER;
         const size_t size = load32(rest + 8);
         if (size == 0 || in_.left() - PAYLOAD_MARKER < size) return;  // `peek` rejects it
         payload_ = after(EventHeader::read(in_.at).log_pos);
         end_ = static_cast<int64_t>(load64(rest));
         block_end_ = in_.end;
+        trailer_ = 0;
         in_ = Input{in_.at + PAYLOAD_MARKER, in_.at + PAYLOAD_MARKER + size};
     }
-    void leave_payload() {
+    [[gnu::noinline]] void leave_payload() {
         in_.end = block_end_;
+        trailer_ = block_trailer_;
         end_ = payload_;
         payload_ = -1;
     }
@@ -105,7 +110,8 @@ private:
     const uint8_t* begin_ = nullptr;
     Input in_{nullptr, nullptr};
     int64_t end_ = 0;
-    int64_t trailer_ = 0;
+    int64_t trailer_ = 0;        // of the next event
+    int64_t block_trailer_ = 0;  // of events outside of payloads
     int64_t payload_ = -1;
     const uint8_t* block_end_ = nullptr;
 };

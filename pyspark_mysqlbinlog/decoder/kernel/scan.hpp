@@ -443,7 +443,7 @@ private:
     }
 
     // Reads the events of a payload, with which the transaction must begin and end.
-    bool scan_payload(const Event& event, Transaction& transaction) {
+    [[gnu::noinline]] bool scan_payload(const Event& event, Transaction& transaction) {
         PayloadEvent payload;
         if (!transaction.state.is_named || transaction.state.is_in_group ||
             !payload.parse({event.body, event.body + event.body_size}) || payload.size == 0) {
@@ -484,7 +484,8 @@ private:
         return true;
     }
 
-    Step take(const Event& event, Transaction& transaction) {
+    // Inlined, because a call for each event is felt where transactions are small.
+    [[gnu::always_inline]] Step take(const Event& event, Transaction& transaction) {
         TransactionState& state = transaction.state;
         switch (event.kind) {
             case Kind::Gtid:
