@@ -29,6 +29,7 @@ _NAME = r"`((?:[^`]|``)*)`"
 _GRANT = re.compile(rf"GRANT (.*?) ON (?:\*\.\*|{_NAME}\.(?:\*|{_NAME})) TO (\S+)", re.DOTALL)
 # Of partial revokes: the database is a name, not a pattern.
 _REVOKE = re.compile(rf"REVOKE (.*?) ON {_NAME}\.\* FROM ", re.DOTALL)
+_FIRST_WITH_PARTIAL_REVOKES = 8  # MySQL's reference: from 8.0.16 on
 _LISTS_ACTIVE_ROLES = 9  # the first version of MySQL on which it was measured
 # Column names are not quoted in MySQL up to 5.7.
 _COLUMNS = re.compile(r" \(.*?\)(?=, [A-Z]|$)", re.DOTALL)
@@ -128,13 +129,13 @@ class Grants:
             if error.code != _SKIPS_GRANTS:
                 return cls((), is_complete=False, case_sensitive=case_sensitive)
             lines = ["GRANT ALL PRIVILEGES ON *.* TO ``"]
-        major = client.server_version.partition(".")[0]
-        lists_roles = client.is_mariadb or int(major) >= _LISTS_ACTIVE_ROLES
+        major = 0 if client.is_mariadb else int(client.server_version.partition(".")[0])
+        has_partial_revokes = major >= _FIRST_WITH_PARTIAL_REVOKES
         return cls.parse(
             lines,
             case_sensitive=case_sensitive,
-            lists_roles=lists_roles,
-            literal_names=client.variable("partial_revokes") == "ON",
+            lists_roles=client.is_mariadb or major >= _LISTS_ACTIVE_ROLES,
+            literal_names=has_partial_revokes and client.variable("partial_revokes") == "ON",
         )
 
     @classmethod
