@@ -1,4 +1,4 @@
-"""Both implementations compared, on logs that nobody thought of: the same rows, the same errors.
+"""Both implementations compared, on random and damaged logs: the same rows, the same errors.
 
 Logs of hypothesis' own making, and captured ones; whole, or damaged where a checksum would not
 tell.

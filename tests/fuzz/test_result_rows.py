@@ -1,4 +1,4 @@
-"""Both implementations compared, on rows of results that nobody thought of."""
+"""Both implementations compared, on random rows of results."""
 
 from __future__ import annotations
 

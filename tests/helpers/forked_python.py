@@ -7,8 +7,8 @@ much to do that ends tests of which nothing is wrong.
 
 `quick_workers` starts a server that has imported other people's libraries, and gives the path of a
 program to be Spark's PYSPARK_PYTHON. That program hands its arguments, environment, folder, stdin,
-stdout and stderr to the server over a socket; the server forks, and the fork goes on as that Python
-would have begun. The program ends as its fork does, and a fork ends with its program::
+stdout and stderr to the server over a socket; the server forks, and the fork then runs as that
+Python would. The program ends as its fork does, and a fork ends with its program::
 
     JVM -> program (no imports) -> socket -> server -> fork: runs -m pyspark.…
 

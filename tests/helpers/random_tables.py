@@ -153,9 +153,11 @@ def _labels(random: Random) -> tuple[str, Value]:
 
 def _point(random: Random) -> tuple[str, Value]:
     def value(random: Random) -> str:
+        srid = random.choice((0, 4326))
         # From MySQL 8.0 on, x is the latitude in SRID 4326.
-        x, y = random.uniform(-90, 90), random.uniform(-90, 90)
-        return f"ST_GeomFromText('POINT({x} {y})', {random.choice((0, 4326))})"
+        most = 90 if srid else 180
+        x, y = random.uniform(-most, most), random.uniform(-90, 90)
+        return f"ST_GeomFromText('POINT({x} {y})', {srid})"
 
     return random.choice(("GEOMETRY", "POINT")), value
 

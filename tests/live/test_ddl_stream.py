@@ -62,9 +62,10 @@ class Witness:
 
     def ddl(self, sql: str) -> bool:
         """Whether the server did it."""
-        if "CONVERT TO" in sql and "DROP PRIMARY KEY" in sql:
-            # On 5.6 the table's default is then unknown (see noop_convert.py), and a later column
-            # without a character set stops a stream: test_conversions_live has it.
+        is_pair = "CONVERT TO" in sql and "DROP PRIMARY KEY" in sql
+        if is_pair and self.server.version().startswith("5.6."):
+            # The table's default is then unknown (see noop_convert.py), and a later column without
+            # a character set stops a stream: test_conversions_live has it.
             return False
         with self.server.connect(database=self.database) as connection:
             cursor = connection.cursor()

@@ -171,7 +171,7 @@ def test_sizes_at_which_the_layout_changes(server: Server, scratch: str) -> None
             cursor.execute(f"INSERT INTO t (j) VALUES ({document})")
     (schema,), events = copied(server, scratch, ["t"])
     own = events_of(schema, events)
-    assert_same_images(schema, select_images(server, schema), own)
+    assert_same_images(server, schema, select_images(server, schema), own)
 
 
 def test_documents_with_more_numbers_than_are_asked_for(server: Server, scratch: str) -> None:

@@ -132,19 +132,25 @@ def test_tables_that_describe_themselves(
         )
 
 
+# An account that may only see the table through a role, which is not active.
+BY_ROLE = (
+    "CREATE DATABASE by_role",
+    "CREATE TABLE by_role.t (id INT PRIMARY KEY)",
+    f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
+    f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'",
+    "CREATE ROLE role_patterns",
+    "GRANT SELECT ON by_role.* TO role_patterns",
+    f"GRANT role_patterns TO {USER}@'%'",
+)
+
+
 def test_active_roles_and_partial_revokes_count(
     mysql9: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As for information_schema: a role that is not active grants nothing."""
     mysql9.execute(
         "SET GLOBAL partial_revokes = ON",
-        "CREATE DATABASE by_role",
-        "CREATE TABLE by_role.t (id INT PRIMARY KEY)",
-        f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'",
-        "CREATE ROLE role_patterns",
-        "GRANT SELECT ON by_role.* TO role_patterns",
-        f"GRANT role_patterns TO {USER}@'%'",
+        *BY_ROLE,
     )
     reader = {"user": USER, "password": "secret"}
     try:
@@ -175,13 +181,7 @@ def test_active_roles_and_partial_revokes_count(
 def test_a_role(mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture) -> None:
     """What it grants counts where it is set, as it does for information_schema."""
     mariadb.execute(
-        "CREATE DATABASE by_role",
-        "CREATE TABLE by_role.t (id INT PRIMARY KEY)",
-        f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'",
-        "CREATE ROLE role_patterns",
-        "GRANT SELECT ON by_role.* TO role_patterns",
-        f"GRANT role_patterns TO {USER}@'%'",
+        *BY_ROLE,
     )
     reader = {"user": USER, "password": "secret"}
     try:
