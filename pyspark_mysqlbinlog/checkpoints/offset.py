@@ -7,7 +7,8 @@ v               1; a newer version is rejected, and an older one would be read
 epoch           increases when file numbers become incomparable (RESET MASTER, restore, failover)
 file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty if it has none (before 5.6, MariaDB)
-gtid            reserved: the executed GTID set at the boundary; empty
+gtid            the GTIDs of all transactions before the boundary, as `gtid_executed` shows them;
+                null if unknown: gtid_mode is not ON, or MariaDB
 prepared_xa     XA transactions that are prepared at the boundary, without captured rows
 schemas         the query's payload, a comma, a hash of its table filter, a colon, then the packed
                 schema history: every version that is valid within the batch that ends here, with
@@ -29,6 +30,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
@@ -43,7 +45,6 @@ _TYPES: dict[str, type] = {
     "file": str,
     "pos": int,
     "server_uuid": str,
-    "gtid": str,
     "prepared_xa": list,
     "schemas": str,
     "snapshot": str,
@@ -62,12 +63,17 @@ class Offset:
     server_uuid: str = ""
     schemas: str = ""
     prepared_xa: tuple[str, ...] = ()
-    gtid: str = ""
+    gtid: str | None = None
     epoch: int = 0
     snapshot: str = ""
     payload: str = ""
     tables: str = ""
     fingerprint: PositionFingerprint | None = None
+
+    @property
+    def executed(self) -> GtidSet | None:
+        """The GTIDs of all transactions before the boundary; None if unknown."""
+        return None if self.gtid is None else _parsed(self.gtid)
 
     @property
     def snapshot_state(self) -> SnapshotState | None:
@@ -153,11 +159,32 @@ class Offset:
             payload=payload,
             tables=tables,
             prepared_xa=tuple(value["prepared_xa"]),
-            gtid=value["gtid"],
+            gtid=_gtid(value),
             epoch=value["epoch"],
             snapshot=value["snapshot"],
             fingerprint=_fingerprint(value, position),
         )
+
+
+def _gtid(value: Mapping[str, Any]) -> str | None:
+    if "gtid" not in value:
+        raise OffsetError("the offset lacks 'gtid'; the checkpoint is damaged")
+    found = value["gtid"]
+    try:
+        if found is not None:
+            _parsed(found)
+    except (InvalidPositionError, AttributeError, TypeError):
+        raise OffsetError(
+            f"the offset's 'gtid' is {found!r}, expected a GTID set or null; the checkpoint is"
+            " damaged"
+        ) from None
+    return None if found is None else str(found)
+
+
+@lru_cache(maxsize=4)
+def _parsed(gtid: str) -> GtidSet:
+    """Parse a set; cached like `_unpacked`."""
+    return GtidSet.parse(gtid)
 
 
 @lru_cache(maxsize=4)

@@ -28,6 +28,7 @@ from pymysql.constants import CLIENT, COMMAND
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.gtid_sets import Interval, encode_gtid_set
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
@@ -36,6 +37,7 @@ from pyspark_mysqlbinlog.protocol.session_settings import RAW_ROWS_SETTINGS, SES
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 
 _BINLOG_DUMP_NON_BLOCK = 1
+_BINLOG_THROUGH_GTID = 4
 _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
 # Bytes to gather before they are passed on, if they have already arrived.
@@ -283,10 +285,7 @@ class ReplicaClient:
         ------
         LostConnectionError, AccessDeniedError, ServerError : as for `query`.
         """
-        checksum = self._negotiate()
-        server_id = random.randint(*self._settings.server_ids)
-        self._register(server_id)
-        self._is_streaming = True
+        checksum, server_id = self._begin_dump()
         flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
         if self.is_mariadb:
             flags |= _MARIADB_SEND_ANNOTATE_ROWS
@@ -294,6 +293,34 @@ class ReplicaClient:
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
         return self._stream(file, pos, checksum)
+
+    def dump_after(self, executed: Sequence[Interval]) -> DumpStream:
+        """Stream a MySQL's binlog to its end, without the transactions in a GTID set.
+
+        It begins with the newest file before which only transactions of the set are.
+
+        Parameters
+        ----------
+        executed : the set's intervals, in order.
+
+        Raises
+        ------
+        LostConnectionError, AccessDeniedError, ServerError : as for `query`.
+        """
+        checksum, server_id = self._begin_dump()
+        encoded = encode_gtid_set(executed)
+        # flags u16 | server id u32 | name length u32 | position u64 | size u32 | set
+        flags = _BINLOG_DUMP_NON_BLOCK | _BINLOG_THROUGH_GTID
+        head = struct.pack("<HIIQI", flags, server_id, 0, 4, len(encoded))
+        self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + encoded)
+        return self._stream("", 4, checksum)
+
+    def _begin_dump(self) -> tuple[ChecksumAlgorithm, int]:
+        checksum = self._negotiate()
+        server_id = random.randint(*self._settings.server_ids)
+        self._register(server_id)
+        self._is_streaming = True
+        return checksum, server_id
 
     def _negotiate(self) -> ChecksumAlgorithm:
         """Set the session variables that a dump uses: identity, heartbeats, checksums."""

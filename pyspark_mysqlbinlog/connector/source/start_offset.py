@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, has_gtids
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
@@ -69,6 +71,7 @@ class ResolvedStart:
     files : the binlog files, oldest first, with their sizes in bytes.
     order : of a server's files, as seen from the start; None for files, which are one sequence.
     fingerprint : of the position; None for files.
+    executed : the GTIDs before the position; None if unknown, and for batch reads.
     """
 
     log: Log
@@ -80,6 +83,7 @@ class ResolvedStart:
     files: Mapping[str, int]
     fingerprint: PositionFingerprint | None = None
     order: FileOrder | None = None
+    executed: GtidSet | None = None
 
     @property
     def offset(self) -> Offset:
@@ -88,6 +92,7 @@ class ResolvedStart:
             self.server_uuid,
             self.history.from_position(self.position).until(END_OF_SEQUENCE).pack(),
             fingerprint=self.fingerprint,
+            gtid=None if self.executed is None else str(self.executed),
         )
 
     def load(self, captures: Callable[[str, str], bool]) -> SnapshotState:
@@ -108,10 +113,11 @@ class ResolvedStart:
 
 def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
     """Query the server; raises every error about its settings, grants and tables."""
-    return initial_retry()(_ask_server, options, options.place_to_start(streaming=streaming))
+    place = options.place_to_start(streaming=streaming)
+    return initial_retry()(_ask_server, options, place, streaming=streaming)
 
 
-def _ask_server(options: Options, place: Place) -> ResolvedStart:
+def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedStart:
     settings = options.server_settings()
     with ReplicaClient.connect(settings) as client:
         check_settings(client)
@@ -126,6 +132,7 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
         fingerprint = log.fingerprint_at(position)
+        executed = executed_at(log, position) if streaming and has_gtids(client) else None
         # At the end of the binlog the server's current definitions are sufficient.
         here = current_position(client)
         known = options.schema_ddl if position < order.position(here.file, here.pos) else None
@@ -148,7 +155,9 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
         if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
-        return ResolvedStart(log, position, end, history, uuid, facts, files, fingerprint, order)
+        return ResolvedStart(
+            log, position, end, history, uuid, facts, files, fingerprint, order, executed
+        )
 
 
 def _check_proofs(

@@ -61,6 +61,7 @@ class StreamOffsets:
             server_uuid=start.server_uuid,
             schemas=self._packed[1],
             prepared_xa=boundary.pending_xa,
+            gtid=None if boundary.executed is None else str(boundary.executed),
             fingerprint=boundary.fingerprint,
             epoch=start.epoch,
             snapshot="" if load is None else load.pack(),
@@ -71,7 +72,13 @@ class StreamOffsets:
     def boundary(self, offset: Offset, load_at: LoadAt) -> BoundaryState:
         """Return the boundary state of an offset."""
         history = self._with_loaded(self.history(offset), offset, load_at)
-        return BoundaryState(offset.position, history, self.prepared_xa(offset), offset.fingerprint)
+        return BoundaryState(
+            offset.position,
+            history,
+            self.prepared_xa(offset),
+            offset.fingerprint,
+            offset.executed,
+        )
 
     def _with_loaded(
         self, history: SchemaHistory, offset: Offset, load_at: LoadAt

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
@@ -14,12 +15,16 @@ __all__ = ["BoundaryState", "Piece", "Span"]
 
 @dataclass(frozen=True, slots=True)
 class BoundaryState:
-    """A boundary and the state that is valid there."""
+    """A boundary and the state that is valid there.
+
+    executed : the GTIDs of all transactions before it; None if unknown.
+    """
 
     position: Position
     history: SchemaHistory
     pending_xa: tuple[str, ...] = ()
     fingerprint: PositionFingerprint | None = None
+    executed: GtidSet | None = None
 
 
 @dataclass(frozen=True, slots=True)

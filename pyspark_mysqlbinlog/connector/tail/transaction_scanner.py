@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.gtids.tracker import GtidTracker
 from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece
@@ -94,6 +95,7 @@ class TransactionScanner:
         self._last_start = last_start
         self._lag = lag
         self._head = head
+        self._gtids = GtidTracker(start.executed)
         # A boundary at which no dump can start, until the next file respells it.
         self._late: BoundaryState | None = None
         # The last event of the transaction outside of a payload.
@@ -118,15 +120,18 @@ class TransactionScanner:
         """Take events that the compiled scan has passed."""
         end = self._position(run.file, run.end)
         if run.ends:
-            number, history = end.number, self.history
+            number, history, gtids = end.number, self.history, self._gtids
             pending_xa = self._filtering.pending_xa
 
             def boundary_at(pos: int) -> BoundaryState:
                 known = behind(self._head, run, pos)
-                return BoundaryState(Position(number, pos, run.file), history, pending_xa, known)
+                executed = gtids.at(run, bisect_left(run.ends, pos))
+                position = Position(number, pos, run.file)
+                return BoundaryState(position, history, pending_xa, known, executed)
 
             self.boundary = boundary_at(run.end)
             self._buffer.transactions(run, self._log_bytes, boundary_at)
+            gtids.take_run(run)
             self._tell_wanted(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
@@ -146,6 +151,7 @@ class TransactionScanner:
         """Take the next event, before the filter has seen it."""
         filtering = self._filtering
         kept = filtering.feed(event)
+        self._gtids.follow(event)
         end = self._position(event.file, event.end)
         self._log_bytes += _log_bytes(event)
         if self._schemas is not None and filtering.statement is not None:
@@ -164,8 +170,9 @@ class TransactionScanner:
         if filtering.ended:
             if self._lag is not None and self._kept_any:
                 self._lag.on_captured(end, event.timestamp)
-            known = behind(self._head, event)
-            self._boundary(BoundaryState(end, self.history, filtering.pending_xa, known))
+            self._gtids.end_transaction()
+            known, executed = behind(self._head, event), self._gtids.executed
+            self._boundary(BoundaryState(end, self.history, filtering.pending_xa, known, executed))
         elif event.type == _ROTATE:
             if self._lag is not None:
                 self._lag.file_ended(end.number, end.pos)

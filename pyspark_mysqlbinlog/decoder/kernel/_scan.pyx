@@ -35,6 +35,11 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         size_t last_length
         uint32_t last_checksum
 
+    cdef cppclass GtidRun:
+        size_t transaction
+        size_t count
+        Segment event
+
     ctypedef enum Stop "mysqlbinlog::ScanStop":
         More "mysqlbinlog::ScanStop::More"
         Odd "mysqlbinlog::ScanStop::Odd"
@@ -65,6 +70,7 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         size_t trailer()
         const vector[Segment]& segments()
         const vector[Ending]& endings()
+        const vector[GtidRun]& gtids()
         const vector[Segment]& statement()
         cbool new_statement()
         cbool text_waits()
@@ -237,6 +243,20 @@ cdef class Scanner:
                 kept_view[n + 1] = <int64_t>endings[0][n].kept
                 segments_view[n + 1] = <int64_t>endings[0][n].segments
         return ends, kept, segments
+
+    def gtids(self):
+        """(transaction, count, header and body of the first GTID event) of each run of GTIDs that
+        count up, in order.
+        """
+        self._check_chunk()
+        cdef const vector[GtidRun]* found = &self.native.gtids()
+        cdef const char* data = <const char*>self.chunk.buf
+        cdef size_t n
+        return [
+            (found[0][n].transaction, found[0][n].count,
+             PyBytes_FromStringAndSize(data + found[0][n].event.offset, found[0][n].event.size))
+            for n in range(found.size())
+        ]
 
     def pack(self, size_t first, size_t last):
         """Return (position after the first event, position after the last, packed events)."""

@@ -9,7 +9,10 @@
 namespace mysqlbinlog {
 
 inline constexpr size_t EVENT_HEADER = 19;
-inline constexpr size_t EVENT_LOG_POS = 13;  // its offset in the header
+// Offsets in the header.
+inline constexpr size_t EVENT_TYPE = 4;
+inline constexpr size_t EVENT_SERVER_ID = 5;
+inline constexpr size_t EVENT_LOG_POS = 13;
 inline constexpr size_t EVENT_CHECKSUM = 4;
 
 // timestamp u32 | type u8 | server id u32 | length u32 | position after it u32 | flags u16

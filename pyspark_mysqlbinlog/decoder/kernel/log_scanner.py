@@ -97,6 +97,14 @@ class Run:
         """Bytes kept before each of its transactions, and of all of them."""
         return self._endings[1]
 
+    @property
+    def gtids(self) -> list[tuple[int, int, bytes]]:
+        """(transaction, count, header and body of the first GTID event) of consecutive GTIDs.
+
+        In order; `transaction` is the index of the first one in `ends`, if there are any.
+        """
+        return self._scanner.gtids()
+
     def time_of(self, transaction: int) -> int:
         """Return the commit time of one of its transactions that has captured events."""
         # The captured events of a transaction end with its COMMIT.

@@ -62,6 +62,13 @@ struct Ending {
     uint32_t last_checksum;
 };
 
+// Consecutive transactions whose GTIDs count up.
+struct GtidRun {
+    size_t transaction;  // index of the first one; 0 where transactions are not counted
+    size_t count;
+    Segment event;       // of the first one
+};
+
 enum class ScanStop : uint8_t {
     More,   // the next event, or the rest of its transaction, has not arrived yet
     Odd,    // the next event, or one of its transaction, is for Python
@@ -103,6 +110,8 @@ public:
         kept_ = 0;
         segments_.clear();
         endings_.clear();
+        gtids_.clear();
+        gtid_ = Segment{};
         streams_.clear();
         statement_.clear();
         new_ids_.clear();
@@ -132,6 +141,7 @@ public:
     size_t trailer() const { return trailer_; }
     const std::vector<Segment>& segments() const { return segments_; }
     const std::vector<Ending>& endings() const { return endings_; }
+    const std::vector<GtidRun>& gtids() const { return gtids_; }
     // Inside a transaction: the text and the table maps of the statement in progress, or those
     // added to it; and the rest of EventFilter's state.
     const std::vector<Segment>& statement() const { return statement_; }
@@ -191,6 +201,7 @@ public:
                 last_length_ = last_length;
                 return;
             }
+            note_gtid();
             endings_.push_back({pos_, kept_, segments_.size(), last_length_, last_checksum()});
         } while (true);
     }
@@ -266,6 +277,10 @@ public:
                  !is_query(event, "COMMIT"))) {
                 return odd();
             }
+            if (event.kind == Kind::Gtid || event.kind == Kind::MariadbGtid) {
+                gtid_ = segment(event);
+                note_gtid();
+            }
             pass(event);
         }
     }
@@ -289,6 +304,10 @@ private:
     // Of a chunk and the streams in it together: what is kept must fit into a task (see
     // MAX_INLINE_BYTES_PER_TASK in connector/tail/buffer.py).
     static constexpr size_t MOST_BYTES = 800'000;
+    // GTID: flags u8 | uuid 16 bytes | number u64
+    static constexpr size_t GTID_UUID = 1;
+    static constexpr size_t GTID_NUMBER = 17;
+    static constexpr size_t GTID = 25;
     static constexpr uint16_t ARTIFICIAL_FLAG = 0x20;
     static constexpr size_t PACKET_HEADER = 5;  // length u24 | sequence u8 | status u8
     static constexpr uint32_t FULL_PACKET = 0xFFFFFF;
@@ -388,6 +407,43 @@ private:
     }
     void keep(const Event& event) { keep(segment(event)); }
 
+    // Counts the GTID of the transaction that has ended, if it has one.
+    void note_gtid() {
+        if (gtid_.size == 0) return;
+        if (!gtids_.empty() && continues(gtids_.back())) {
+            ++gtids_.back().count;
+        } else {
+            gtids_.push_back({endings_.size(), 1, gtid_});
+        }
+        gtid_ = Segment{};
+    }
+
+    // Whether the GTID is the next one of the same source. (A tagged one begins a run of its own.)
+    bool continues(const GtidRun& run) const {
+        const uint8_t* const first = data_ + run.event.offset;
+        const uint8_t* const here = data_ + gtid_.offset;
+        const uint8_t type = here[EVENT_TYPE];
+        if (first[EVENT_TYPE] != type) return false;
+        const uint8_t* const a = first + EVENT_HEADER;
+        const uint8_t* const b = here + EVENT_HEADER;
+        switch (type) {
+            case ANONYMOUS_GTID_LOG_EVENT:
+                return true;
+            case GTID_LOG_EVENT:
+                return run.event.size >= EVENT_HEADER + GTID && gtid_.size >= EVENT_HEADER + GTID &&
+                       load64(b + GTID_NUMBER) == load64(a + GTID_NUMBER) + run.count &&
+                       std::memcmp(a + GTID_UUID, b + GTID_UUID, GTID_NUMBER - GTID_UUID) == 0;
+            case MARIADB_GTID_EVENT:
+                // number u64 | domain u32; the server's id is in the header
+                return run.event.size >= EVENT_HEADER + MARIADB_GTID &&
+                       gtid_.size >= EVENT_HEADER + MARIADB_GTID &&
+                       load64(b) == load64(a) + run.count && load32(a + 8) == load32(b + 8) &&
+                       load32(first + EVENT_SERVER_ID) == load32(here + EVENT_SERVER_ID);
+            default:
+                return false;
+        }
+    }
+
     Wanted wanted_rows(const Event& event) const {
         if (event.body_size < 6) return Wanted::Unknown;
         const uint64_t id = load48(event.body);
@@ -426,6 +482,7 @@ private:
     // Reads one whole transaction; false if the scan must stop before it.
     bool scan_transaction() {
         ids.clear();
+        gtid_ = Segment{};
         Transaction transaction;
         Event event{};
         while (read(event)) {
@@ -490,7 +547,8 @@ private:
         switch (event.kind) {
             case Kind::Gtid:
                 if (state.is_going_on()) return Step::Odd;
-                transaction.frame[transaction.frame_size++] = segment(event);
+                gtid_ = segment(event);
+                transaction.frame[transaction.frame_size++] = gtid_;
                 state.gtid();
                 return Step::More;
             case Kind::MariadbGtid:
@@ -498,7 +556,8 @@ private:
                     is_standalone(event.body)) {
                     return Step::Odd;
                 }
-                transaction.frame[transaction.frame_size++] = segment(event);
+                gtid_ = segment(event);
+                transaction.frame[transaction.frame_size++] = gtid_;
                 state.gtid(true);
                 return Step::More;
             case Kind::Query:
@@ -568,6 +627,8 @@ private:
     std::vector<Segment> segments_;
     size_t marker_ = 0;  // index of the last marker
     std::vector<Ending> endings_;
+    std::vector<GtidRun> gtids_;
+    Segment gtid_{};  // of the transaction that is scanned; of size 0 without one
     Zstd zstd_;
     Bytes streams_;  // of the payloads in the chunk
     std::vector<Segment> statement_;

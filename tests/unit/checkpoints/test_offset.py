@@ -24,7 +24,7 @@ OFFSET = Offset(
 )
 STORED = (
     '{"v": 1, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
-    ' "server_uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "gtid": "",'
+    ' "server_uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "gtid": null,'
     ' "prepared_xa": ["X\'61\',X\'\',1"], "schemas": "abc", "snapshot": "",'
     ' "fingerprint": {"created": 1600000000, "server_id": 7, "length": 31, "checksum": 4294967295}}'
 )
@@ -51,7 +51,7 @@ def test_a_fingerprint_that_is_not_known() -> None:
         schemas=st.text("abcXYZ019", max_size=5),
         payload=st.sampled_from(["", *PAYLOADS]),
         prepared_xa=st.lists(st.text(max_size=5), max_size=3).map(tuple),
-        gtid=st.text(max_size=5),
+        gtid=st.sampled_from([None, "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"]),
         epoch=st.integers(0, 100),
         fingerprint=st.none() | st.builds(PositionFingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )

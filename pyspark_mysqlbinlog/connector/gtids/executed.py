@@ -1,0 +1,53 @@
+"""The GTIDs that are executed at a position: from its file's beginning, and its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.gtids.tracker import GtidTracker
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+__all__ = ["executed_at", "has_gtids"]
+
+# Events before the first transaction of a file that has GTIDs.
+_FILE_HEAD = (
+    int(EventType.FORMAT_DESCRIPTION_EVENT),
+    int(EventType.PREVIOUS_GTIDS_LOG_EVENT),
+)
+
+
+def has_gtids(client: ReplicaClient) -> bool:
+    """Whether each transaction that a server logs now has a GTID."""
+    return client.variable("gtid_mode") == "ON"
+
+
+def executed_at(log: ScannedLog, position: Position) -> GtidSet | None:
+    """Return the set at a boundary; None if a transaction before it in its file has no GTID.
+
+    The file is read up to there, by the compiled scan without looking at rows.
+    """
+    tracker = GtidTracker(None)
+    for found in _read(log, position):
+        if found.file != position.file:
+            break
+        if found.start >= position.pos and not _is_head(found):
+            break
+        tracker.take_skipped(found)
+    return tracker.executed
+
+
+def _read(log: ScannedLog, position: Position) -> Iterator[Run | Event]:
+    begin = position._replace(pos=FIRST_EVENT)
+    if implementation() == "python":
+        return log.events(begin)
+    return log.scan(begin, LogScanner(), lambda _: position.pos)
+
+
+def _is_head(found: Run | Event) -> bool:
+    return isinstance(found, Event) and found.type in _FILE_HEAD
