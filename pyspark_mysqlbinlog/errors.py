@@ -12,6 +12,7 @@
       │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
       ├── PositionError               the binlog can't be read from the requested position
       │    ├── BinlogPurgedError      the file was purged
+      │    ├── FailoverError          no other server provably continues the stream
       │    ├── InvalidPositionError   inside an event, past the end, no such file
       │    ├── BinlogReplacedError    the binlog was replaced: RESET MASTER, a restored copy
       │    ├── LogSequenceError       it continues under another base name, or with lower numbers
@@ -57,6 +58,7 @@ __all__ = [
     "BinlogSettingsError",
     "ChecksumError",
     "ConnectionFailedError",
+    "FailoverError",
     "FormatError",
     "InvalidPositionError",
     "KernelNotFoundError",
@@ -274,6 +276,15 @@ class LogSequenceError(PositionError):
     hint = "read each part separately: up to the last file of the old name, and from the new"
     next_file: str = ""
     next_head: tuple[int, int] = (0, 0)
+
+
+class FailoverError(PositionError):
+    """No other server provably continues where the stream is."""
+
+    hint = (
+        "bring back the server that was read, or wait until another one has caught up; otherwise "
+        "take a new checkpoint and reload the tables"
+    )
 
 
 class InvalidPositionError(PositionError):

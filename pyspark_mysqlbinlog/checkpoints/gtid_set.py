@@ -112,6 +112,9 @@ class GtidSet:
         }
         return GtidSet(left)
 
+    def intersection(self, other: GtidSet) -> GtidSet:
+        return self.difference(self.difference(other))
+
     def is_subset(self, other: GtidSet) -> bool:
         """Whether the other set contains everything in this one, as GTID_SUBSET does."""
         return not self.difference(other)

@@ -25,7 +25,14 @@ from uuid import uuid4
 import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
-from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    ConnectionFailedError,
+    LostConnectionError,
+    MalformedEventError,
+    MySQLBinlogError,
+    ServerError,
+)
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.gtid_sets import Interval, encode_gtid_set
@@ -51,7 +58,13 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How to reach a server. Durations are in seconds."""
+    """How to reach a server. Durations are in seconds.
+
+    Attributes
+    ----------
+    others : more addresses, each with its port, of servers that replicate one another.
+    server_uuid : which of them is meant; empty if any.
+    """
 
     host: str
     port: int
@@ -64,10 +77,17 @@ class ServerSettings:
     connect_timeout: float = 10.0
     heartbeat_interval: float = 10.0
     server_ids: tuple[int, int] = (1 << 30, (1 << 31) - 1)
+    others: tuple[tuple[str, int], ...] = ()
+    server_uuid: str = ""
 
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+    def each(self) -> list[ServerSettings]:
+        """Return the settings of each address, in the order given."""
+        addresses = [(self.host, self.port), *self.others]
+        return [replace(self, host=host, port=port, others=()) for host, port in addresses]
 
     def ssl_arguments(self) -> dict[str, Any]:
         """Return pymysql's arguments for MySQL's --ssl-mode."""
@@ -123,6 +143,8 @@ class ReplicaClient:
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
         """Open a connection and log in; the caller must close it.
 
+        Of several addresses, it is the first that answers, and is the server that is meant.
+
         Raises
         ------
         LostConnectionError : the server does not answer; a retry may help.
@@ -130,6 +152,30 @@ class ReplicaClient:
         AccessDeniedError : the server rejects the user or the host.
         ServerError : the server rejects the connection for another reason.
         """
+        failed: list[ServerError] = []
+        for one in settings.each():
+            try:
+                client = cls._connect(one)
+                if not one.server_uuid or len(settings.others) == 0:
+                    return client
+                found = client.variable("server_uuid")
+                if found in (one.server_uuid, None):
+                    return client
+                client.close()
+                failed.append(LostConnectionError(f"{one.address} is another server, {found}"))
+            except ServerError as error:
+                failed.append(error)
+        if len(failed) == 1:
+            raise failed[0]
+        lost = [error for error in failed if isinstance(error, LostConnectionError)]
+        texts = "; ".join(error.message for error in failed)
+        meant = f"the server {settings.server_uuid}" if settings.server_uuid else "a server"
+        raise (LostConnectionError if lost else ConnectionFailedError)(
+            f"{meant} is reached at none of its addresses: {texts}"
+        )
+
+    @classmethod
+    def _connect(cls, settings: ServerSettings) -> ReplicaClient:
         login = Login(has_tls=False, has_certificate=settings.ssl_cert is not None)
         try:
             connection = _Connection(

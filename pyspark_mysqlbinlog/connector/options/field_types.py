@@ -9,12 +9,14 @@ from pydantic import BeforeValidator, Field
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
     FilePosition,
+    HostPort,
     Latest,
     Snapshot,
     Timestamp,
     parse_bool,
     parse_conditions,
     parse_duration,
+    parse_hosts,
     parse_number,
     parse_place,
     parse_reload,
@@ -27,6 +29,7 @@ __all__ = [
     "Duration",
     "EvolutionMode",
     "Flag",
+    "Hosts",
     "JsonType",
     "Number",
     "OnUnknownSchema",
@@ -67,6 +70,7 @@ def _parse_operations(text: str) -> frozenset[str]:
     return found
 
 
+Hosts = Annotated[tuple[HostPort, ...], BeforeValidator(lambda text: parse_hosts(text.strip()))]
 Text = Annotated[str, BeforeValidator(_parse_text)]
 Number = Annotated[int, BeforeValidator(lambda text: parse_number(text.strip()))]
 Flag = Annotated[bool, BeforeValidator(lambda text: parse_bool(text.strip()))]

@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.connector.options.field_types import (
     Duration,
     EvolutionMode,
     Flag,
+    Hosts,
     JsonType,
     Number,
     OnUnknownSchema,
@@ -46,8 +47,13 @@ class OptionFields(BaseModel):
         hide_input_in_errors=True,
     )
 
-    host: Text | None = option(
-        None, "", "a host name or address", "The MySQL server. Set either this or `path`"
+    host: Hosts | None = option(
+        None,
+        "",
+        "a host name or address, or several as in db1,db2:3307",
+        "The MySQL server. Several, separated by commas, are servers that replicate one another"
+        " with GTIDs: if the one that is read is lost, a stream continues on another one that"
+        " provably has all that was delivered. Set either this or `path`",
     )
     port: Number = option(
         3306,

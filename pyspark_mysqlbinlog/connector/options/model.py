@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Literal
 from zlib import crc32
 
+from pydantic import PrivateAttr
 from pydantic.alias_generators import to_camel
 
 from pyspark_mysqlbinlog.connector.options.fields import OptionFields
@@ -35,6 +36,9 @@ class Options(OptionFields):
     Durations are in seconds, sizes in bytes. Use `parse`: the constructor takes texts by their
     Spark names and raises pydantic's errors.
     """
+
+    # Which of the servers that `host` names is read; empty if any.
+    _server_uuid: str = PrivateAttr("")
 
     # Only the server decides whether table names are case-sensitive: every method takes it.
 
@@ -113,13 +117,24 @@ class Options(OptionFields):
             return self.starting_offset
         return Latest() if streaming and self.path is None else Earliest()
 
+    def bound_to(self, server_uuid: str) -> Options:
+        """Return these options for one of the servers that `host` names."""
+        if len(self.host or ()) < 2 or server_uuid == self._server_uuid:
+            return self
+        bound = self.model_copy()
+        bound._server_uuid = server_uuid
+        return bound
+
     def server_settings(self) -> ServerSettings:
         """Return how to connect to the server; OptionError if these options are for files."""
         if self.host is None or self.user is None:
             raise OptionError("option host is missing: there is no server to connect to")
+        (host, port), *others = [(name, port or self.port) for name, port in self.host]
         return ServerSettings(
-            host=self.host,
-            port=self.port,
+            host=host,
+            port=port,
+            others=tuple(others),
+            server_uuid=self._server_uuid,
             user=self.user,
             password="" if self.password is None else self.password.get_secret_value(),
             ssl_mode=self.ssl_mode,

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT
 __all__ = [
     "Earliest",
     "FilePosition",
+    "HostPort",
     "Latest",
     "Place",
     "Snapshot",
@@ -23,6 +24,7 @@ __all__ = [
     "parse_bool",
     "parse_conditions",
     "parse_duration",
+    "parse_hosts",
     "parse_number",
     "parse_place",
     "parse_reload",
@@ -63,6 +65,9 @@ class Snapshot:
 
 Place = Latest | Earliest | FilePosition | Timestamp | Snapshot
 
+# Without a port, it is that of the option `port`.
+HostPort = tuple[str, int | None]
+
 _NUMBER = re.compile(r"\d+", re.ASCII)
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE | re.ASCII)
@@ -76,6 +81,12 @@ _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?", re.ASCII)
 _FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
 
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
+
+# A name or IPv4 address, or an IPv6 address in brackets; with or without a port. An IPv6 address
+# alone needs no brackets, if no port follows it.
+_HOST_PORT = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:,\s]+))(?::(\d{1,5}))?", re.ASCII)
+_ADDRESS_6 = re.compile(r"[0-9a-f:.]*:[0-9a-f:.]*:[0-9a-f:.]*", re.IGNORECASE | re.ASCII)
+_MAX_PORT = (1 << 16) - 1
 
 _SERVER_IDS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?", re.ASCII)
 _MAX_SERVER_ID = (1 << 32) - 1
@@ -105,6 +116,24 @@ def parse_size(text: str) -> int:
     if found is None:
         raise ValueError("no size")
     return int(found[1]) * _SIZE_UNITS[found[2].lower()]
+
+
+def parse_hosts(text: str) -> tuple[HostPort, ...]:
+    """Return (host, port) of ``db1``, ``db1:3307``, ``[::1]:3307`` or a list of them."""
+    found: list[HostPort] = []
+    for part in text.split(","):
+        address = part.strip()
+        if _ADDRESS_6.fullmatch(address):
+            found.append((address, None))
+            continue
+        match = _HOST_PORT.fullmatch(address)
+        port = None if match is None or match[3] is None else int(match[3])
+        if match is None or (port is not None and not 1 <= port <= _MAX_PORT):
+            raise ValueError("no host")
+        found.append((match[1] or match[2], port))
+    if len(set(found)) != len(found):
+        raise ValueError("a host twice")
+    return tuple(found)
 
 
 def parse_bool(text: str) -> bool:

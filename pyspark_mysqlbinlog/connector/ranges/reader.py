@@ -175,7 +175,8 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
         partition.log.check_chain(is_whole=False)
         return partition.log
     known = partition.start, partition.fingerprint
-    return ReconnectingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
+    settings = options.bound_to(partition.server_uuid).server_settings()
+    return ReconnectingLog(settings, known, server_uuid=partition.server_uuid)
 
 
 def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
@@ -120,6 +120,9 @@ def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
 def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedStart:
     settings = options.server_settings()
     with ReplicaClient.connect(settings) as client:
+        uuid = server_uuid(client)
+        # Further connections must reach the same one of several servers.
+        settings = replace(settings, server_uuid=uuid)
         check_settings(client)
         facts = ServerFacts.ask(client)
         case_sensitive = facts.case_sensitive
@@ -154,7 +157,6 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         check_conditions(conditions, history, position, case_sensitive=case_sensitive)
         if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
-        uuid = server_uuid(client)
         return ResolvedStart(
             log, position, end, history, uuid, facts, files, fingerprint, order, executed
         )

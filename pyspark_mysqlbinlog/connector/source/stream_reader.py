@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
+from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
@@ -101,12 +103,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         handoff: BatchHandoff | None = None,
     ) -> None:
         configure_logging()
-        self._options = options
         self._schema = schema
         self._packing = packed
         self._handoff = handoff
-        self._server = StreamServer(options)
-        self._offsets = StreamOffsets(options, self._server)
+        self._failover = StreamFailover(options)
+        self._read_with(options)
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._tail: Tail | None = None
@@ -122,14 +123,32 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # The sink has committed everything up to here; and the last known end of the binlog.
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
+
+    def _read_with(self, options: Options) -> None:
+        """Use options, which may be bound to another server than before."""
+        self._options = options
+        self._server = StreamServer(options)
+        self._offsets = StreamOffsets(options, self._server)
         self._load = StreamSnapshot(
             options,
-            in_packets=packed is not None,
+            in_packets=self._packing is not None,
             # With change logs such a batch is applied as a whole.
-            max_sub_batches=lambda: max_snapshot_sub_batches() if packed == SLIM_IPC_ROWS else 1,
+            max_sub_batches=self._max_snapshot_sub_batches,
             is_case_sensitive=self._server.is_case_sensitive,
             history_of=self._offsets.history,
         )
+
+    def _max_snapshot_sub_batches(self) -> int:
+        return max_snapshot_sub_batches() if self._packing == SLIM_IPC_ROWS else 1
+
+    def _bind(self, offset: Offset) -> None:
+        """Read the server of an offset, if there are several."""
+        options = self._options.bound_to(offset.server_uuid)
+        if options is not self._options:
+            self._read_with(options)
+            if self._target is not None:
+                # It was a position of another server.
+                self._target, self._target_due = None, True
 
     # --- offsets
 
@@ -160,6 +179,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         Spark calls this before it is known whether there is a checkpoint. If the server does not
         answer, `initialOffset` raises at once without a checkpoint; with one, the stream waits.
         """
+        if self._failover.is_possible:
+            # The checkpoint tells which of the servers is meant.
+            self._target_due = True
+            return
         try:
             with initial_retry()(ReplicaClient.connect, self._options.server_settings()) as client:
                 self._note_target(client)
@@ -194,6 +217,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the last boundary within the limit: at least one whole transaction."""
         offset = self._offsets.parse(start)
+        self._bind(offset)
+        if not self._reads(offset) and self._failover.is_lost(offset):
+            # Nothing can be asked, and nothing has been read ahead.
+            return self._fail_over(offset, limit)
         # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
             self._server.ask(self._note_target)
@@ -206,6 +233,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 self._load.begin_ahead(offset, self._most(limit))
                 return start
         tail = self._tail_from(offset)
+        if tail.is_superseded():
+            return self._fail_over(offset, limit)
         buffer = tail.buffer
         target = self._cut_at_target(tail, offset.position)
         position = self._committed = offset.position
@@ -265,6 +294,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
+        if boundary is None and tail.is_superseded():
+            return self._fail_over(offset, limit)
         if boundary is None and buffer.error is not None and is_short and not has_ended:
             raise buffer.error
         if boundary is None:
@@ -276,6 +307,18 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         load = self._load.advanced(tail, load, position, boundary)
         return self._offsets.at_end(offset, boundary, load).to_dict()
+
+    def _fail_over(self, offset: Offset, limit: ReadLimit) -> dict[str, Any]:
+        """Return where another server continues; what was read ahead is read again there."""
+        moved = self._failover.next_epoch(offset)
+        if moved is None:
+            # The server is back.
+            if self._tail is not None:
+                self._tail.stop()
+                self._tail = None
+            return self.latestOffset(offset.to_dict(), limit)
+        self._moved_at = monotonic()
+        return moved.to_dict()
 
     @staticmethod
     def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
@@ -366,6 +409,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the ranges of one batch. Everything they need is in the offsets and the buffer."""
         first, last = self._offsets.parse(start), self._offsets.parse(end)
+        self._bind(first)
         replays_batch_zero = (
             self._initial is not None and first == self._initial and not self._batch_zero_done
         )
@@ -395,6 +439,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         spans = None
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
+        if spans is None:
+            first, last = self._failover.replayed(first, last)
+            self._bind(last)
         return range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),
             last,
@@ -425,6 +472,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return read_range(self._options, partition, arrow_schema(self._schema))
 
     # --- the tail
+
+    def _reads(self, offset: Offset) -> bool:
+        """Whether a tail has started in an offset's epoch."""
+        return self._tail is not None and self._epoch == offset.epoch
 
     def _tail_from(self, offset: Offset) -> Tail:
         """Return the tail of this process; starts it at the offset if its epoch has none yet."""
@@ -464,6 +515,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             count_rows=count_rows,
             check=lambda client: check_log_contents(client, tables),
             end=self._end,
+            check_successor=(
+                partial(self._failover.check_successor, offset.server_uuid)
+                if self._failover.is_possible
+                else None
+            ),
             on_statement=self._load.on_statement(),
         )
         if target is not None:

@@ -53,6 +53,9 @@ from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
 __all__ = ["Tail"]
 
+# A boundary -> nothing, if another server can continue there; else LostConnectionError.
+CheckSuccessor = Callable[[BoundaryState], None]
+
 _MAX_HELD_SECONDS = 5.0  # seconds
 OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
@@ -71,6 +74,8 @@ class Tail:
     count_rows : report a transaction's captured rows to the buffer.
     check : raises if the server, queried over a new connection, does not log everything captured.
     end : the end of the binlog, if known.
+    check_successor : asks whether another server can continue, once this one is lost; None if
+        there is no other.
     on_statement : called for each statement that changes tables: with its event, the statement, its
         end, and the history of the tables on both sides of it.
     """
@@ -89,9 +94,11 @@ class Tail:
         count_rows: bool = False,
         check: Callable[[ReplicaClient], None] = lambda _: None,
         end: EndOfLog | None = None,
+        check_successor: CheckSuccessor | None = None,
         on_statement: OnStatement | None = None,
     ) -> None:
         self.buffer = buffer
+        self._check_successor = check_successor
         self.lag = Lag(start.position, heartbeat_interval=settings.heartbeat_interval, end=end)
         self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
@@ -121,6 +128,10 @@ class Tail:
     def compared(self) -> bool:
         """Whether the binlog was verified to be the one that contains the start."""
         return self._compared
+
+    def is_superseded(self) -> bool:
+        """Whether the server is lost, and another one can continue where the tail ended."""
+        return isinstance(self.buffer.error, _SupersededError)
 
     @property
     def next_sequence(self) -> tuple[Position, PositionFingerprint] | None:
@@ -172,6 +183,8 @@ class Tail:
         try:
             while not self.buffer.closed:
                 self._run_until_lost()
+        except _SupersededError as end:
+            self.buffer.set_error(end)
         except LogSequenceError as end:
             if self._walk is not None:
                 self._walk.end_sequence()
@@ -207,6 +220,9 @@ class Tail:
                         LOG.warning("lost the connection, connecting again: %s", error)
                     if held or self.buffer.closed:
                         return
+                    if self._check_successor is not None:
+                        self._check_successor(boundary)
+                        raise _SupersededError(error.message) from None
                     raise
 
     def _held_for_a_while(self) -> bool:
@@ -313,6 +329,10 @@ class Tail:
                 scanner.forget_maps()
             # From now on the scan may pass similar events.
             scanner.learn(found)
+
+
+class _SupersededError(MySQLBinlogError):
+    """Another server continues."""
 
 
 class _Schemas:

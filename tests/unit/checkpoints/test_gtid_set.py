@@ -104,6 +104,7 @@ def test_operations_are_those_of_sets(
     assert _members(a.union(b)) == left | right
     assert str(a.union(b)) == str(b.union(a))
     assert _members(a.difference(b)) == left - right
+    assert _members(a.intersection(b)) == left & right
     assert a.is_subset(b) is (left <= right)
     assert (a == b) is (left == right)
     for source in (A, B, f"{A}:t"):

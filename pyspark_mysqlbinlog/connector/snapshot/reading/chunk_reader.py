@@ -154,7 +154,8 @@ class _Connected:
         self.partition = partition
         self.typed = typed
         self.excludes = options.column_filter(partition.case_sensitive).excludes
-        self.connect = partial(ReplicaClient.connect, options.server_settings())
+        bound = options.bound_to(partition.server_uuid)
+        self.connect = partial(ReplicaClient.connect, bound.server_settings())
         self._client: ReplicaClient | None = None
         self._checker: VisibilityChecker | None = None
         # The definition of a table when its last chunk was read, which is before the next chunk's

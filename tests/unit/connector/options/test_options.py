@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
 def test_defaults() -> None:
     options = parse_options(SERVER)
-    assert (options.host, options.port, options.user) == ("db", 3306, "repl")
+    assert (options.host, options.port, options.user) == ((("db", None),), 3306, "repl")
     assert options.password is None
     assert options.operations == {"insert", "update", "delete", "truncate"}
     assert (options.payload, options.payload_kind) == (None, "json")
@@ -50,7 +50,10 @@ def test_the_shown_default_is_the_default(name: str) -> None:
     [
         ("PORT", "3307", "port", 3307),
         ("port", " 3307 ", "port", 3307),
-        ("host", " 10.0.0.1 ", "host", "10.0.0.1"),
+        ("host", " 10.0.0.1 ", "host", (("10.0.0.1", None),)),
+        ("host", "::1", "host", (("::1", None),)),
+        ("host", "db1,db2:3307", "host", (("db1", None), ("db2", 3307))),
+        ("host", "[fe80::1]:3307, db-2.lan", "host", (("fe80::1", 3307), ("db-2.lan", None))),
         ("password", " spaces kept ", "password", SecretStr(" spaces kept ")),
         ("password", "", "password", SecretStr("")),
         ("operations", "insert", "operations", frozenset({"insert"})),

@@ -1,0 +1,175 @@
+"""A stream whose server is lost continues on another one that replicates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from helpers.replication import promote, replicating_servers, stop_applying, wait_for_replica
+from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
+from helpers.source_runner import Offset, Spark, ids, insert
+from live.conftest import NewStream
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError
+
+KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mysql9": MySQL9Server}
+TABLE = "failover.t"
+
+
+@pytest.fixture(params=KINDS)
+def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
+    """A primary with a table, and its replica."""
+    request.getfixturevalue(request.param)  # it says what is missing
+    with replicating_servers(KINDS[request.param]) as servers:
+        servers[0].execute(
+            "CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, v INT)"
+        )
+        insert(servers[0], TABLE, 1, 2)
+        wait_for_replica(servers[1], servers[0])
+        yield servers
+
+
+def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Spark:
+    """A stream that knows both servers."""
+    hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
+    given = {"retryTimeout": "120s", "connectTimeout": "2s", "host": hosts} | options
+    return new_stream(pair[0], TABLE, **given)
+
+
+def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offset]:
+    """The ids of all rows up to one, and the offset after it."""
+    got: list[int] = []
+    while last not in got:
+        end = spark.next_batch(start)
+        got += ids(spark.rows(start, end))
+        start = end
+    return got, start
+
+
+def test_running_stream_continues_on_the_replica(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    insert(primary, TABLE, 3, 4)
+    got, start = read_until(spark, start, 4)
+    assert (got, start["epoch"]) == ([3, 4], 0)
+    insert(primary, TABLE, 5)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    insert(replica, TABLE, 6, 7)
+    got, start = read_until(spark, start, 7)
+    assert (got, start["epoch"]) == ([5, 6, 7], 1)
+    assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
+    assert start["gtid"] == str(replica.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace(
+        "\n", ""
+    )
+
+
+def test_restarted_stream_continues_on_the_replica(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    insert(primary, TABLE, 3, 4)
+    _, start = read_until(spark, start, 4)
+    spark.reader.stop()
+    insert(primary, TABLE, 5)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    insert(replica, TABLE, 6)
+    got, start = read_until(stream(new_stream, pair), start, 6)
+    assert (got, start["epoch"]) == ([5, 6], 1)
+
+
+def test_planned_batch_is_read_from_the_replica(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    insert(primary, TABLE, 3)
+    _, start = read_until(spark, start, 3)
+    insert(primary, TABLE, 4, 5)
+    spark.wait_for_tail(primary)
+    end = spark.next_batch(start)
+    assert ids(spark.rows(start, end)) == [4, 5]
+    spark.reader.stop()
+    insert(primary, TABLE, 6)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    again = stream(new_stream, pair)
+    rows = again.rows(start, end)
+    assert ids(rows) == [4, 5]
+    assert {row["seq"]["epoch"] for row in rows} == {1}
+    got, end = read_until(again, end, 6)
+    assert (got, end["epoch"]) == ([6], 1)
+
+
+def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewStream) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair, retryTimeout="3s")
+    start = spark.initial()
+    stop_applying(replica)
+    insert(primary, TABLE, 3)
+    _, start = read_until(spark, start, 3)
+    lacks = start["gtid"].rpartition("-")[2]
+    uuid = primary.execute("SELECT @@server_uuid")[0][0]
+    primary.kill()
+    with pytest.raises(ConnectionFailedError, match=f"it has not executed {uuid}:{lacks}, which"):
+        read_until(spark, start, 4)
+    # It is, once it has what was delivered.
+    primary.start()
+    replica.execute("START REPLICA" if replica.version() >= "8" else "START SLAVE")
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    insert(replica, TABLE, 4)
+    got, start = read_until(stream(new_stream, pair), start, 4)
+    assert (got, start["epoch"]) == ([4], 1)
+
+
+def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    start = stream(new_stream, pair).initial()
+    insert(primary, TABLE, 3)
+    wait_for_replica(replica, primary)
+    replica.rotate()
+    replica.execute(f"PURGE BINARY LOGS TO '{replica.position()[0]}'")
+    assert replica.execute("SELECT @@GLOBAL.gtid_purged = @@GLOBAL.gtid_executed")[0][0]
+    primary.kill()
+    with pytest.raises(ConnectionFailedError, match=r"it has purged .*, which was not delivered"):
+        read_until(stream(new_stream, pair, retryTimeout="3s"), start, 3)
+
+
+def test_server_that_is_back_is_read_on(pair: list[LocalServer], new_stream: NewStream) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    stop_applying(replica)
+    insert(primary, TABLE, 3)
+    got, start = read_until(spark, start, 3)
+    primary.kill()
+    primary.start()
+    insert(primary, TABLE, 4)
+    got, start = read_until(spark, start, 4)
+    assert (got, start["epoch"]) == ([4], 0)
+
+
+def test_failover_during_a_snapshot_is_refused(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair, startingOffset="snapshot")
+    start = spark.initial()
+    wait_for_replica(replica, primary)
+    primary.kill()
+    with pytest.raises(FailoverError, match="is lost during a snapshot"):
+        read_until(spark, start, 2)
