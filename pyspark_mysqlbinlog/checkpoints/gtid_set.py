@@ -211,7 +211,7 @@ def _without(numbers: Iterable[Numbers], removed: Iterable[Numbers]) -> tuple[Nu
                 left.append((first, gap[0] - 1))
             first = gap[1] + 1
             if first > last:
-                break  # the gap may go on in the next interval
+                break  # the gap may continue in the next interval
             gap = next(gaps, None)
         if first <= last:
             left.append((first, last))

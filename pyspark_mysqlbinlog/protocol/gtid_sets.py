@@ -2,7 +2,7 @@
 
 Without tags (all servers from 5.6 on)::
 
-    sources u64 | for each: uuid 16 bytes | intervals u64 | for each: first u64, behind the last u64
+    sources u64 | for each: uuid 16 bytes | intervals u64 | for each: first u64, end u64 (excluded)
 
 With tags (8.3 and later; `Gtid_set::encode` in sql/rpl_gtid_set.cc) the first 8 bytes are the
 format 1, the number of sources in 6 bytes, and the format again. Each source has its tag after the
@@ -60,13 +60,13 @@ def parse_gtid_set(body: bytes) -> list[Interval]:
         uuid = str(UUID(bytes=reader.take(16)))
         tag = reader.take(reader.varlen()) if is_tagged else b""
         for _ in range(reader.u64()):
-            first, behind = reader.u64(), reader.u64()
-            if not 0 < first < behind or not tag.isascii():
+            first, end = reader.u64(), reader.u64()
+            if not 0 < first < end or not tag.isascii():
                 raise MalformedEventError(
-                    f"PREVIOUS_GTIDS has the interval {first} to {behind - 1} of {uuid} with tag"
+                    f"PREVIOUS_GTIDS has the interval {first} to {end - 1} of {uuid} with tag"
                     f" {tag!r}, expected increasing numbers from 1 on"
                 )
-            found.append((uuid, tag.decode(), first, behind - 1))
+            found.append((uuid, tag.decode(), first, end - 1))
     if reader.pos != reader.end:
         raise MalformedEventError(
             f"PREVIOUS_GTIDS has {reader.end - reader.pos} bytes after its {count} sources"

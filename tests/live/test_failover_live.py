@@ -10,7 +10,7 @@ from helpers.replication import promote, replicating_servers, stop_applying, wai
 from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
 from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError, InvalidPositionError
 
 KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mysql9": MySQL9Server}
 TABLE = "failover.t"
@@ -121,7 +121,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     lacks = start["gtid"].rpartition("-")[2]
     uuid = primary.execute("SELECT @@server_uuid")[0][0]
     primary.kill()
-    with pytest.raises(ConnectionFailedError, match=f"it has not executed {uuid}:{lacks}, which"):
+    with pytest.raises(ConnectionFailedError, match=f"it has not executed {uuid}:{lacks};"):
         read_until(spark, start, 4)
     # It is, once it has what was delivered.
     primary.start()
@@ -145,7 +145,7 @@ def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
     replica.execute(f"PURGE BINARY LOGS TO '{replica.position()[0]}'")
     assert replica.execute("SELECT @@GLOBAL.gtid_purged = @@GLOBAL.gtid_executed")[0][0]
     primary.kill()
-    with pytest.raises(ConnectionFailedError, match=r"it has purged .*, which was not delivered"):
+    with pytest.raises(ConnectionFailedError, match=r"it has purged .*, which comes next"):
         read_until(stream(new_stream, pair, retryTimeout="3s"), start, 3)
 
 
@@ -173,3 +173,29 @@ def test_failover_during_a_snapshot_is_refused(
     primary.kill()
     with pytest.raises(FailoverError, match="is lost during a snapshot"):
         read_until(spark, start, 2)
+
+
+def test_stream_starts_after_a_gtid_set(pair: list[LocalServer], new_stream: NewStream) -> None:
+    primary, _ = pair
+    spark = stream(new_stream, pair)
+    before = spark.initial()["gtid"]
+    insert(primary, TABLE, 3)
+    between = new_stream(primary, TABLE).initial()
+    primary.rotate()
+    insert(primary, TABLE, 4)
+    for executed, expected in ((before, [3, 4]), (between["gtid"], [4])):
+        started = new_stream(primary, TABLE, startingOffset=f"gtid:{executed}")
+        start = started.initial()
+        assert start["gtid"] == executed
+        assert read_until(started, start, 4)[0] == expected
+    number = int(before.rpartition("-")[2])
+    uuid = before.partition(":")[0]
+    for executed, reason in (
+        (f"{uuid}:1-{number + 9}", f"it has not executed {uuid}:{number + 3}-{number + 9}"),
+        (f"{uuid}:1:3-{number}", r"it has logged .* after transactions that come next"),
+    ):
+        with pytest.raises(InvalidPositionError, match=reason):
+            new_stream(primary, TABLE, startingOffset=f"gtid:{executed}").initial()
+    primary.execute(f"PURGE BINARY LOGS TO '{primary.position()[0]}'")
+    with pytest.raises(InvalidPositionError, match=r"it has purged .*, which comes next"):
+        new_stream(primary, TABLE, startingOffset=f"gtid:{before}").initial()

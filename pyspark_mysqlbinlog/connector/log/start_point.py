@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
     FilePosition,
     Latest,
-    Place,
+    PlaceInBinlog,
     Snapshot,
     Timestamp,
 )
@@ -35,7 +35,7 @@ _FILE_HEAD = frozenset(
 
 
 def pack_position(
-    client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
+    client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: PlaceInBinlog
 ) -> Position:
     """Return the position of a start point.
 

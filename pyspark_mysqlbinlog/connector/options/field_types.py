@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
+    ExecutedGtids,
     FilePosition,
     HostPort,
     Latest,
@@ -77,7 +78,7 @@ Flag = Annotated[bool, BeforeValidator(lambda text: parse_bool(text.strip()))]
 Duration = Annotated[float, BeforeValidator(lambda text: parse_duration(text.strip()))]
 Size = Annotated[int, BeforeValidator(lambda text: parse_size(text.strip()))]
 PlaceInLog = Annotated[
-    Latest | Earliest | FilePosition | Timestamp | Snapshot,
+    Latest | Earliest | FilePosition | ExecutedGtids | Timestamp | Snapshot,
     BeforeValidator(lambda text: parse_place(text.strip())),
 ]
 Conditions = Annotated[dict[str, str], BeforeValidator(parse_conditions)]

@@ -124,19 +124,21 @@ class OptionFields(BaseModel):
     starting_offset: PlaceInLog | None = option(
         None,
         "",
-        "latest, earliest, snapshot, FILE:POS with a position of at least 4, or an ISO time such as"
-        " 2026-11-20T10:00:00Z",
+        "latest, earliest, snapshot, FILE:POS with a position of at least 4, gtid:SET, or an ISO"
+        " time such as 2026-11-20T10:00:00Z",
         "Where a query without a checkpoint starts: `latest`, `earliest`, `snapshot` (existing"
-        " rows, and changes from `latest` on), `FILE:POS`, or an ISO time, UTC by default (the"
-        " first transaction whose first event is not older). Default: `latest` for a stream,"
-        " `earliest` for a batch read and `path`. `gtid:SET` is not supported yet",
+        " rows, and changes from `latest` on), `FILE:POS`, `gtid:SET` (after exactly the"
+        " transactions of a set, as `gtid_executed` shows one; servers only), or an ISO time, UTC"
+        " by default (the first transaction whose first event is not older). Default: `latest` for"
+        " a stream, `earliest` for a batch read and `path`",
     )
     ending_offset: PlaceInLog = option(
         Latest(),
         "latest",
-        "latest, FILE:POS with a position of at least 4, or an ISO time such as"
+        "latest, FILE:POS with a position of at least 4, gtid:SET, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "Where the read ends: `latest`, `FILE:POS`, or an ISO time",
+        "Where the read ends: `latest`, `FILE:POS`, `gtid:SET` (after exactly the transactions of a"
+        " set; servers only), or an ISO time",
         reads="batch reads",
     )
     snapshot_where: Conditions | None = option(

@@ -28,11 +28,7 @@ class UnsupportedOption(NamedTuple):
     instead: str
 
 
-UNSUPPORTED = (
-    UnsupportedOption("startingOffset", "gtid:.*", "set FILE:POS or a time"),
-    UnsupportedOption("endingOffset", "gtid:.*", "set FILE:POS or a time"),
-    UnsupportedOption("failOnDataLoss", "false", "remove it"),
-)
+UNSUPPORTED = (UnsupportedOption("failOnDataLoss", "false", "remove it"),)
 
 
 def reject_unsupported(texts: Mapping[str, str]) -> None:

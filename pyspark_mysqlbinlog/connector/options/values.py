@@ -11,14 +11,18 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT
+from pyspark_mysqlbinlog.errors import InvalidPositionError
 
 __all__ = [
     "Earliest",
+    "ExecutedGtids",
     "FilePosition",
     "HostPort",
     "Latest",
     "Place",
+    "PlaceInBinlog",
     "Snapshot",
     "Timestamp",
     "parse_bool",
@@ -52,6 +56,13 @@ class FilePosition:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutedGtids:
+    """The boundary before which exactly the transactions of a set are logged."""
+
+    executed: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
 class Timestamp:
     """The first transaction whose first event is not older; seconds since 1970 UTC."""
 
@@ -63,10 +74,14 @@ class Snapshot:
     """The existing rows of the tables, then the end of the binlog."""
 
 
-Place = Latest | Earliest | FilePosition | Timestamp | Snapshot
+# What is found in the binlog alone.
+PlaceInBinlog = Latest | Earliest | FilePosition | Timestamp | Snapshot
+Place = PlaceInBinlog | ExecutedGtids
 
 # Without a port, it is that of the option `port`.
 HostPort = tuple[str, int | None]
+
+_GTID_PREFIX = "gtid:"
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
 
@@ -145,8 +160,16 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_place(text: str) -> Place:
-    """Parse ``latest``, ``earliest``, ``snapshot``, ``FILE:POS`` or an ISO time (default UTC)."""
+    """Parse ``latest``, ``earliest``, ``snapshot``, ``FILE:POS``, ``gtid:SET`` or an ISO time.
+
+    A time without a zone is in UTC.
+    """
     word = text.lower()
+    if word.startswith(_GTID_PREFIX):
+        try:
+            return ExecutedGtids(GtidSet.parse(text[len(_GTID_PREFIX) :]))
+        except InvalidPositionError as error:
+            raise ValueError(error.message) from None
     words: dict[str, Place] = {
         "latest": Latest(),
         "earliest": Earliest(),

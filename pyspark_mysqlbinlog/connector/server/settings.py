@@ -74,8 +74,9 @@ def check_identity(client: ReplicaClient, expected: str) -> None:
     if expected and found and found != expected:
         raise ServerError(
             f"the checkpoint belongs to the server {expected}, found {found}: file names and"
-            " positions of one server are meaningless on another, and failover is not supported"
-            " yet; connect to the first, or start again with a new checkpoint"
+            " positions of one server are meaningless on another; connect to the first, let host"
+            " name both if they replicate one another with GTIDs, or start again with a new"
+            " checkpoint"
         )
 
 

@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVEN
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, has_gtids
+from pyspark_mysqlbinlog.connector.gtids.lookup import position_after
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
@@ -25,6 +26,7 @@ from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
+    ExecutedGtids,
     FilePosition,
     Latest,
     Place,
@@ -50,7 +52,8 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.errors import FailoverError, InvalidPositionError, OptionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
 __all__ = [
     "ResolvedStart",
@@ -72,6 +75,7 @@ class ResolvedStart:
     order : of a server's files, as seen from the start; None for files, which are one sequence.
     fingerprint : of the position; None for files.
     executed : the GTIDs before the position; None if unknown, and for batch reads.
+    settings : of the server; None for files.
     """
 
     log: Log
@@ -84,6 +88,7 @@ class ResolvedStart:
     fingerprint: PositionFingerprint | None = None
     order: FileOrder | None = None
     executed: GtidSet | None = None
+    settings: ServerSettings | None = None
 
     @property
     def offset(self) -> Offset:
@@ -130,7 +135,10 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         check_log_contents(client, tables)
         files = binlog_files(client)
         order = FileOrder.of_server(settings, next(iter(files)), files)
-        found = pack_position(client, ServerLog(settings, order=order), files, place)
+        if isinstance(place, ExecutedGtids):
+            found = _after(client, settings, place.executed)
+        else:
+            found = pack_position(client, ServerLog(settings, order=order), files, place)
         position = Position.of(found.file, found.pos)
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
@@ -158,8 +166,25 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         return ResolvedStart(
-            log, position, end, history, uuid, facts, files, fingerprint, order, executed
+            log, position, end, history, uuid, facts, files, fingerprint, order, executed, settings
         )
+
+
+def _after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:
+    """Return the position after exactly the transactions of a set; InvalidPositionError if none."""
+    if not has_gtids(client):
+        raise InvalidPositionError("gtid:SET needs gtid_mode=ON on the server; set FILE:POS")
+    try:
+        return position_after(client, settings, executed)
+    except FailoverError as error:
+        raise InvalidPositionError(
+            f"the server has no position after exactly {executed}: {error.message}; set another"
+            " GTID set, or FILE:POS"
+        ) from None
+
+
+def _not_of_files() -> OptionError:
+    return OptionError("gtid:SET is for servers: with path, set FILE:POS or a time")
 
 
 def _check_proofs(
@@ -189,6 +214,8 @@ def start_of_files(options: Options) -> ResolvedStart:
     place = options.place_to_start(streaming=False)
     tables = options.table_filter(True)
     match place:
+        case ExecutedGtids():
+            raise _not_of_files()
         case FilePosition(file, pos):
             position = log.position(file, pos)
         case Timestamp(seconds):
@@ -229,6 +256,12 @@ def resolve_end(start: ResolvedStart, place: Place) -> Position:
             position = start.log.position(file, pos)
             check_there(start.files, file, pos)
             return position
+        case ExecutedGtids(executed):
+            if start.settings is None:
+                raise _not_of_files()
+            with ReplicaClient.connect(start.settings) as client:
+                found = _after(client, start.settings, executed)
+            return start.log.position(found.file, found.pos)
         case Timestamp(seconds):
             begins = [start.log.position(file, FIRST_EVENT) for file in start.files]
             later = [begin for begin in begins if begin > start.position]

@@ -68,15 +68,23 @@ class StreamFailover:
         )
         return _moved(offset, found)
 
-    def replayed(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
+    def replayed(self, first: Offset, last: Offset, *, for_mirror: bool) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch: on another server if its own is lost.
+
+        for_mirror : a mirror may have applied a part of the batch, up to a position.
 
         Raises
         ------
-        FailoverError : tables change in the batch.
+        FailoverError : tables change in the batch, or it is a mirror's.
         """
         if not self.is_lost(last):
             return first, last
+        if for_mirror:
+            raise FailoverError(
+                f"the server {last.server_uuid} is lost, and the batch from {first.position} to"
+                f" {last.position} was planned there; a mirror, which may have applied a part of"
+                " it, can't read it from another server yet"
+            )
         history = SchemaHistory.unpack(last.schemas)
         if history.from_position(last.position) != history:
             raise FailoverError(

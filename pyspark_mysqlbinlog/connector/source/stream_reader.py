@@ -180,7 +180,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         answer, `initialOffset` raises at once without a checkpoint; with one, the stream waits.
         """
         if self._failover.is_possible:
-            # The checkpoint tells which of the servers is meant.
+            # Which of the servers is meant depends on the checkpoint.
             self._target_due = True
             return
         try:
@@ -440,7 +440,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
         if spans is None:
-            first, last = self._failover.replayed(first, last)
+            is_mirror = self._handoff is not None
+            first, last = self._failover.replayed(first, last, for_mirror=is_mirror)
             self._bind(last)
         return range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),

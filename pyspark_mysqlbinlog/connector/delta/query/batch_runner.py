@@ -73,7 +73,7 @@ from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import table_sizes
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ class BatchRunner:
         self._unopened: dict[str, str] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
+        # Of the server whose batch is applied.
+        self._server_uuid = ""
         self.reading = DirectReader(parsed, with_source=paths.change_logs is not None)
         self._recorder = ProgressTracker()
         self._cascades = CascadeWatch(options)
@@ -189,6 +191,7 @@ class BatchRunner:
         if self._paths.change_logs is not None:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
+        self._server_uuid = end.server_uuid
         if number == 0:
             self._captured_tables().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
@@ -438,8 +441,7 @@ class BatchRunner:
 
     def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
         """Return the estimated row counts of tables on the server."""
-        settings = parse_options(self._options).server_settings()
-        with ReplicaClient.connect(settings) as client:
+        with ReplicaClient.connect(self._settings()) as client:
             return {name: size.rows for name, size in table_sizes(client, tables).items()}
 
     def _opened_log(self, name: Table) -> ChangeLog:
@@ -476,8 +478,11 @@ class BatchRunner:
         return target
 
     def _fingerprint_at(self, position: Position) -> PositionFingerprint | None:
-        settings = parse_options(self._options).server_settings()
-        return ServerLog(settings).fingerprint_at(position)
+        return ServerLog(self._settings()).fingerprint_at(position)
+
+    def _settings(self) -> ServerSettings:
+        """Return how to connect to the server of the batch."""
+        return parse_options(self._options).bound_to(self._server_uuid).server_settings()
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:

@@ -96,8 +96,6 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
-        ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
         ("failOnDataLoss", "false"),
     ],
 )

@@ -14,12 +14,22 @@ import pytest
 from pydantic import SecretStr
 
 from helpers.refused_options import SECRET, SERVER, refused
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.options.model import FIELDS
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.options.values import Earliest, FilePosition, Latest, Timestamp
+from pyspark_mysqlbinlog.connector.options.values import (
+    Earliest,
+    ExecutedGtids,
+    FilePosition,
+    Latest,
+    Timestamp,
+)
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+GTIDS = ExecutedGtids(GtidSet.parse(f"{UUID}:1-5"))
 
 
 def test_defaults() -> None:
@@ -70,6 +80,8 @@ def test_the_shown_default_is_the_default(name: str) -> None:
         ("startingOffset", "2026-11-20 10:00:00", "starting_offset", Timestamp(1795168800.0)),
         ("startingOffset", "2026-11-20T10:00:00.5Z", "starting_offset", Timestamp(1795168800.5)),
         ("startingOffset", "2026-11-20T12:00:00+02:00", "starting_offset", Timestamp(1795168800.0)),
+        ("startingOffset", f"gtid:{UUID}:1-5", "starting_offset", GTIDS),
+        ("endingOffset", f"GTID: {UUID.upper()}:1-5", "ending_offset", GTIDS),
         ("endingOffset", "m.000007:120", "ending_offset", FilePosition("m.000007", 120)),
         ("endingOffset", "2026-11-20T10:00:00", "ending_offset", Timestamp(1795168800.0)),
         ("payload", "JSON", "payload", "json"),
@@ -118,6 +130,12 @@ def test_values(name: str, text: str, field: str, value: Any) -> None:
         ("operations", "insert,upsert"),
         ("operations", "insert,"),
         ("startingOffset", "now"),
+        ("startingOffset", "gtid:now"),
+        ("host", "db1,,db2"),
+        ("host", "db1,db1"),
+        ("host", "db1:0"),
+        ("host", "db1:65536"),
+        ("host", "db1 db2"),
         ("startingOffset", "mysql-bin.000001"),
         ("startingOffset", "mysql-bin.000001:3"),
         ("startingOffset", "mysql-bin.000001:-4"),

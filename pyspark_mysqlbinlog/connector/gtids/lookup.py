@@ -1,0 +1,76 @@
+"""The position in a server's binlog before which exactly the transactions of a set are logged.
+
+The server finds it: a dump by GTIDs begins with the first transaction that is not in the set.
+Appliers that commit in another order than their source (several workers, without
+replica_preserve_commit_order) may log transactions of the set after others. Then no such position
+exists, until a later file begins.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.gtids.executed import executed_at
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
+from pyspark_mysqlbinlog.connector.server.settings import current_position
+from pyspark_mysqlbinlog.errors import FailoverError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
+from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventHeader, EventType
+
+__all__ = ["position_after"]
+
+_GTIDS = (int(EventType.GTID_LOG_EVENT), int(EventType.GTID_TAGGED_LOG_EVENT))
+
+
+def position_after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:
+    """Return the position before which exactly the transactions of a set are logged.
+
+    Raises
+    ------
+    FailoverError : the server lacks some of them, has purged others, or logged them in an order in
+        which no such position exists.
+    """
+    missing = executed.difference(_global(client, "gtid_executed"))
+    if missing:
+        raise FailoverError(f"it has not executed {missing}")
+    purged = _global(client, "gtid_purged")
+    lost = purged.difference(executed)
+    if lost:
+        raise FailoverError(f"it has purged {lost}, which comes next")
+    log = ServerLog(settings)
+    # Its end, if everything in its binlog was delivered.
+    position = current_position(client)
+    before = executed_at(log, position)
+    if before is not None and not before.is_subset(executed):
+        position = _first_after(settings, executed)
+        before = executed_at(log, position)
+    if before is None:
+        raise FailoverError(f"transactions without a GTID are before {position}")
+    later = executed.difference(before).difference(purged)
+    if later or not before.is_subset(executed):
+        raise FailoverError(
+            f"it has logged {later} after transactions that come next: its appliers commit in"
+            " another order (replica_preserve_commit_order is OFF)"
+        )
+    return position
+
+
+def _global(client: ReplicaClient, name: str) -> GtidSet:
+    return GtidSet.parse(str(client.query(f"SELECT @@GLOBAL.{name}")[0][0]))
+
+
+def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:
+    """Return where the first transaction that is not in a set begins."""
+    with ReplicaClient.connect(settings) as client:
+        stream = client.dump_after([*executed.intervals()])
+        reader = EventReader("", FIRST_EVENT, stream.checksum)
+        while (raw := stream.next_event()) is not None:
+            header = EventHeader.parse(raw)
+            if header.log_pos and not header.flags & ARTIFICIAL_FLAG:
+                # The server has skipped what is before it.
+                reader.seek(header.log_pos - header.length)
+            event = reader.feed(raw)
+            if event is not None and event.type in _GTIDS:
+                return Position.of(event.file, event.start)
+    raise FailoverError("its binlog has none of the transactions that it had a moment before")
