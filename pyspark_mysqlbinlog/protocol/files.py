@@ -80,6 +80,20 @@ class FileStream:
         self._here += len(raw or b"")
         return raw
 
+    def next_header(self) -> EventHeader | None:
+        """Return the header of the next event, which is not consumed; None at the end."""
+        while len(view := self._buffer.view()) < HEADER_LENGTH:
+            if not self._buffer.fill():
+                return None
+        return EventHeader.parse(bytes(view[:HEADER_LENGTH]))
+
+    def skip(self, size: int) -> None:
+        """Continue after the next `size` bytes."""
+        if size <= len(self._buffer.view()):
+            self.consume(size)
+        else:
+            self.seek(self._here + size)
+
     def seek(self, pos: int) -> None:
         """Continue at another position."""
         self._buffer.clear()

@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
 )
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, RELAY_LOG_FLAG, Event, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
@@ -25,6 +25,19 @@ from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadR
 __all__ = ["FileLog"]
 
 _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+# The second event of a file that contains another server's events (see relayed_positions).
+_OF_OTHER_SERVER = (EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT)
+# Events of a relay log before the first transaction, ROTATEs included.
+_BEFORE_TRANSACTIONS = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION_EVENT,
+        EventType.PREVIOUS_GTIDS_LOG_EVENT,
+        EventType.IGNORABLE_LOG_EVENT,
+        EventType.MARIADB_GTID_LIST_EVENT,
+        EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -130,9 +143,16 @@ class FileLog:
     def server_version(self, file: str) -> str:
         number = self.position(file, FIRST_EVENT).number
         path = self.paths[self.numbers.index(number)]
+        version = ""
         with self._stream(path) as stream:
-            first = next(_file_events(stream, Path(path), FIRST_EVENT), None)
-        return "" if first is None else parse_server_version(first.body)
+            for event in _file_events(stream, Path(path), FIRST_EVENT):
+                if event.type == _FORMAT_DESCRIPTION:
+                    version = parse_server_version(event.body)
+                    if not event.flags & RELAY_LOG_FLAG:
+                        break
+                elif event.type not in _BEFORE_TRANSACTIONS:
+                    break
+        return version
 
     def begins(self) -> list[Position]:
         """Return the beginning of each file."""
@@ -181,16 +201,47 @@ def _started(stream: FileStream, path: Path, pos: int) -> tuple[EventReader, Eve
     Without the FORMAT_DESCRIPTION at the file's beginning, nothing of it can be read.
     """
     _check_inside(path, pos)
-    walker = EventReader(path.name, FIRST_EVENT)
-    raw = stream.next_event()
-    if raw is None:
-        return walker, None
-    first = walker.feed(raw)
-    _check_not_inside_first(walker, path, pos)
-    if FIRST_EVENT + len(raw) < pos:
-        stream.seek(pos)
+    walker = EventReader(path.name, FIRST_EVENT, of_file=True)
+    first: Event | None = None
+    while not walker.has_format:
+        raw = stream.next_event()
+        if raw is None:
+            return walker, None
+        first = walker.feed(raw)
+        _check_not_inside_first(walker, path, pos)
+    if walker.pos < pos:
+        following = stream.next_header()
+        if walker.relayed or (following is not None and following.type in _OF_OTHER_SERVER):
+            _skip_events(stream, walker, path, pos)
+        else:
+            stream.seek(pos)
         walker.seek(pos)
     return walker, first if pos <= FIRST_EVENT else None
+
+
+def _skip_events(stream: FileStream, walker: EventReader, path: Path, pos: int) -> None:
+    """Skip the events before `pos`, which determine how those after it are read."""
+    while walker.pos < pos:
+        header = stream.next_header()
+        if (
+            header is not None
+            and header.length >= HEADER_LENGTH
+            and header.type != _FORMAT_DESCRIPTION
+            and walker.relayed is not None
+        ):
+            walker.skip(header)
+            stream.skip(header.length)
+            continue
+        raw = stream.next_event()
+        if raw is None:
+            break
+        walker.feed(raw)
+    if walker.pos != pos:
+        raise InvalidPositionError(
+            "no event begins at this position; set one at which an event of the file begins",
+            file=path.name,
+            position=pos,
+        )
 
 
 def _check_inside(path: Path, pos: int) -> None:

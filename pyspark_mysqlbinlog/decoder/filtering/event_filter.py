@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
 from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
     IGNORABLE_FLAG,
     ROWS_EVENT_TYPES,
     THREAD_SPECIFIC_FLAG,
@@ -271,7 +272,8 @@ class EventFilter:
             self._statement_events = [event]
             transaction.text()
         elif kind in _FILE_EVENTS:
-            unsafe_events.check_whole_file(transaction, event)
+            if not event.flags & ARTIFICIAL_FLAG:
+                unsafe_events.check_whole_file(transaction, event)
             if kind == _FORMAT_DESCRIPTION:
                 self._server_version = parse_server_version(event.body)
         elif kind == _XA_PREPARE:
