@@ -8,7 +8,7 @@ the start, if the grants show it for certain. If they do not, it is logged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, folding, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Finding", "check_patterns", "findings"]
+__all__ = ["Finding", "check_patterns", "findings", "hidden_tables"]
 
 
 class Finding(NamedTuple):
@@ -57,6 +57,32 @@ def check_patterns(
         elif not named_anyhow and client.variable("binlog_row_metadata") != "FULL":
             # With FULL (MariaDB, MySQL 8.0) table maps contain the schemas.
             raise AccessDeniedError(finding.text)
+
+
+def hidden_tables(
+    client: ReplicaClient, tables: TableFilter
+) -> Callable[[Collection[Table]], list[Table]]:
+    """Return what selects the tables that may exist although the account can't see them.
+
+    That does no harm if table maps contain the schemas. It is queried now, not when needed.
+    """
+    grants = Grants.ask(client, case_sensitive=tables.case_sensitive)
+    is_described = client.variable("binlog_row_metadata") == "FULL"
+    fold = folding(tables.case_sensitive)
+
+    def hidden(missing: Collection[Table]) -> list[Table]:
+        if not is_described:
+            return []
+        found = [name for name in missing if not grants.sees_all_of(fold(name[0]))]
+        if found:
+            warn_once(
+                f"option tables: the account cannot see {', '.join(map('.'.join, found))}, so it is"
+                " not known whether the names are right; their columns are read from the binlog"
+                " (binlog_row_metadata=FULL)"
+            )
+        return found
+
+    return hidden
 
 
 def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> Iterator[Finding]:

@@ -35,8 +35,9 @@ from pyspark_mysqlbinlog.connector.schemas.initial_history import (
     check_named_tables,
     history_of_files,
 )
-from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -138,7 +139,7 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
             uncaptured=True,
             all_sequences=True,
         )
-        check_named_tables(tables, history, case_sensitive)
+        check_named_tables(tables, history, case_sensitive, hidden_tables(client, tables))
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         check_columns(options.column_filter(case_sensitive), history, case_sensitive)
@@ -189,7 +190,8 @@ def start_of_files(options: Options) -> ResolvedStart:
     history = history_of_files(log, options)
     if options.on_unknown_schema == "fail":
         # Otherwise rows need no definition, and no definition shows that a table exists.
-        check_named_tables(tables, history, True)
+        begin = log.begins()[0]
+        check_named_tables(tables, history, True, lambda names: described_tables(log, begin, names))
     check_columns(options.column_filter(True), history, True)
     return ResolvedStart(
         log,
