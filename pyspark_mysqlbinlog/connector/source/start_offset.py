@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -200,7 +199,7 @@ def start_of_files(options: Options) -> ResolvedStart:
         history,
         "",
         ServerFacts(True, log.server_version(position.file)),
-        {Path(path).name: Path(path).stat().st_size for path in log.paths},
+        log.sizes(),
     )
 
 
