@@ -132,7 +132,7 @@ def test_a_file_that_is_cut_short_is_an_error(suffix: str, log: Path, tmp_path: 
     data = path.read_bytes()
     for length in (*range(4, len(data), 37), len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(MalformedEventError, match="can't be decompressed|cut short") as caught:
+        with pytest.raises(MalformedEventError, match=r"decompressed|cut short") as caught:
             rows_of(folder)
         assert caught.value.file == "mysql-bin.000003"
 
