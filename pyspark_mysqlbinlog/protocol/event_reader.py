@@ -42,6 +42,7 @@ __all__ = ["EventReader", "FileHead"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
+_MAY_BEGIN_RELAYED = (_FORMAT_DESCRIPTION, _ROTATE)
 _IGNORABLE = int(EventType.IGNORABLE_LOG_EVENT)
 # Those that a server repeats for a dump that starts in mid-file; START_ENCRYPTION has no artificial
 # flag then (MariaDB's sql_repl.cc). In the file they have positions.
@@ -184,7 +185,9 @@ class EventReader:
             raise MalformedEventError(
                 f"{type_name(kind)} has an event length of {length} bytes, found {size}"
             )
-        is_relayed = self._is_relayed(kind, flags)
+        if self._of_file and kind in _MAY_BEGIN_RELAYED:
+            self._maybe_begin_relayed(kind, flags)
+        is_relayed = self.relayed is not None
         if kind == _FORMAT_DESCRIPTION:
             head = FileHead(timestamp, server_id)
             body = self._format_description(raw, head, repeated=log_pos == 0)
@@ -241,14 +244,12 @@ class EventReader:
             self.pos = end
         return event
 
-    def _is_relayed(self, kind: int, flags: int) -> bool:
-        """Whether the next event is in a file that contains another server's events."""
-        if self.relayed is None and self._of_file:
-            is_format = kind == _FORMAT_DESCRIPTION
-            is_made = kind == _ROTATE and bool(flags & ARTIFICIAL_FLAG)
-            if is_made or (is_format and (self.has_format or flags & RELAY_LOG_FLAG)):
-                self.relayed = RelayedPositions()
-        return self.relayed is not None
+    def _maybe_begin_relayed(self, kind: int, flags: int) -> None:
+        """Set `relayed` if the next event shows that the file has another server's events."""
+        is_format = kind == _FORMAT_DESCRIPTION
+        is_made = kind == _ROTATE and bool(flags & ARTIFICIAL_FLAG)
+        if is_made or (is_format and (self.has_format or flags & RELAY_LOG_FLAG)):
+            self.relayed = self.relayed or RelayedPositions()
 
     def _follow_relayed(self, kind: int, flags: int, log_pos: int, size: int) -> tuple[int, int]:
         if self.relayed is None:

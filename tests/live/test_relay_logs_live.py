@@ -93,6 +93,7 @@ def _changes(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(*(row[name] for name in named), row["source"]["server_id"]) for row in rows]
 
 
+@pytest.mark.sample(3)
 def test_relay_logs_hold_the_changes_of_the_source(pair: Pair, tmp_path: Path) -> None:
     source, replica = pair.source, pair.replica
     pair.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -63,13 +64,14 @@ def history_for_other_tables(
             history.merged(found),
             named_anyhow=options.on_unknown_schema == "positional",
         )
-        hidden = hidden_tables(client, tables)
-    found = found.select(tables.captures)
-    for name in found.tables():
-        if found.state(position, *name) is None:
-            history = history.without(position, *name, "it was not captured when the query began")
-    history = history.merged(found)
-    check_named_tables(tables, history, case_sensitive, hidden)
+        found = found.select(tables.captures)
+        for name in found.tables():
+            if found.state(position, *name) is None:
+                reason = "it was not captured when the query began"
+                history = history.without(position, *name, reason)
+        history = history.merged(found)
+        hidden = partial(hidden_tables, client, tables)
+        check_named_tables(tables, history, case_sensitive, hidden)
     check_columns(options.column_filter(case_sensitive), history, case_sensitive)
     return history
 

@@ -8,7 +8,7 @@ the start, if the grants show it for certain. If they do not, it is logged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -60,29 +60,24 @@ def check_patterns(
 
 
 def hidden_tables(
-    client: ReplicaClient, tables: TableFilter
-) -> Callable[[Collection[Table]], list[Table]]:
-    """Return what selects the tables that may exist although the account can't see them.
+    client: ReplicaClient, tables: TableFilter, missing: Collection[Table]
+) -> list[Table]:
+    """Return those that may exist although the account can't see them, and logs a warning.
 
-    That does no harm if table maps contain the schemas. It is queried now, not when needed.
+    That does no harm if table maps contain the schemas; otherwise none is returned.
     """
+    if client.variable("binlog_row_metadata") != "FULL":
+        return []
     grants = Grants.ask(client, case_sensitive=tables.case_sensitive)
-    is_described = client.variable("binlog_row_metadata") == "FULL"
     fold = folding(tables.case_sensitive)
-
-    def hidden(missing: Collection[Table]) -> list[Table]:
-        if not is_described:
-            return []
-        found = [name for name in missing if not grants.sees_all_of(fold(name[0]))]
-        if found:
-            warn_once(
-                f"option tables: the account cannot see {', '.join(map('.'.join, found))}, so it is"
-                " not known whether the names are right; their columns are read from the binlog"
-                " (binlog_row_metadata=FULL)"
-            )
-        return found
-
-    return hidden
+    found = [name for name in missing if not grants.sees_all_of(fold(name[0]))]
+    if found:
+        warn_once(
+            f"option tables: the account cannot see {', '.join(map('.'.join, found))}, so it is not"
+            " known whether the names are right; their columns are read from the binlog"
+            " (binlog_row_metadata=FULL)"
+        )
+    return found
 
 
 def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -138,7 +139,8 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
             uncaptured=True,
             all_sequences=True,
         )
-        check_named_tables(tables, history, case_sensitive, hidden_tables(client, tables))
+        hidden = partial(hidden_tables, client, tables)
+        check_named_tables(tables, history, case_sensitive, hidden)
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         check_columns(options.column_filter(case_sensitive), history, case_sensitive)
