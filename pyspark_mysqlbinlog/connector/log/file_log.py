@@ -85,8 +85,8 @@ class FileLog:
         names = {binlog_name(child) for child in found}
         if len(names) != len(found):
             raise OptionError(
-                f"option path: {pattern!r} matches files of one name, in several folders or both"
-                " compressed and not; read each folder separately, and remove the copies"
+                f"option path: {pattern!r} matches files of one name in several folders, or"
+                " compressed and not; read each folder separately, and each file once"
             )
         for name in names:
             try:

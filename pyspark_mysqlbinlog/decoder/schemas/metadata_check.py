@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pyspark_mysqlbinlog.charsets import canonical_charset
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import Metadata
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
 from pyspark_mysqlbinlog.errors import SchemaMismatchError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -23,12 +24,13 @@ __all__ = ["check_metadata"]
 
 
 def check_metadata(table_map: TableMap, schema: TableSchema, *, is_mariadb: bool) -> None:
-    """Raise SchemaMismatchError if metadata contradicts a schema with as many columns.
+    """Raise SchemaMismatchError if a table map with metadata contradicts a schema.
 
     Raises MalformedEventError for metadata that does not fit its own columns.
     """
-    if not table_map.optional or table_map.column_count != len(schema.columns):
+    if not table_map.optional:
         return
+    check_fit(table_map, schema)
     metadata = Metadata(table_map, is_mariadb=is_mariadb)
     for index, what, expected, found in _differences(metadata, schema):
         raise SchemaMismatchError(

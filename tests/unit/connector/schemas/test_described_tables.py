@@ -79,6 +79,8 @@ def test_minimal_metadata_needs_definitions(tmp_path: Path) -> None:
         ("n TINYINT", "m TINYINT", "column 2 `m`: expected the name `m`, found `n`"),
         ("n TINYINT UNSIGNED", "n TINYINT", "`n`: expected it signed, found UNSIGNED"),
         ("BIGINT UNSIGNED", "BIGINT", "`id`: expected it signed, found UNSIGNED"),
+        (", hidden INT", "", "expected 8 columns .* found 9 in the table map"),
+        ("hidden INT", "hidden BIGINT", "`hidden`: expected LONGLONG .* found LONG in the table"),
         ("hidden INT", "hidden INT UNSIGNED", "`hidden`: expected it UNSIGNED, found signed"),
         ("latin1", "cp1250", "`l`: expected the character set cp1250, found latin1"),
         ("'a','é'", "'é','a'", "`e`: expected the labels"),
