@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader
 
 __all__ = ["MemoryStream"]
 
@@ -58,6 +58,14 @@ class MemoryStream:
         self._at += length
         self._end = max(self._end, self._at)
         return raw
+
+    def next_header(self) -> EventHeader | None:
+        if self._at == len(self._content):
+            return None
+        return EventHeader.parse(bytes(self._content[self._at : self._at + HEADER_LENGTH]))
+
+    def skip(self, size: int) -> None:
+        self.seek(self._at + size)
 
     def seek(self, pos: int) -> None:
         self._at = self._end = pos

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.decoder.payloads.payload import (
 )
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
+from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
@@ -309,6 +310,8 @@ class Decoder:
         ):
             # Metadata in the binlog itself (8.0, MariaDB) describes exactly this event.
             is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
+            if known is not None:
+                check_metadata(table_map, known, is_mariadb=is_mariadb)
             schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
                 if not self._positional:

@@ -6,6 +6,9 @@ by adding up lengths, verifies every checksum, and returns only events that are 
 header's log_pos wraps at 4 GiB, and is 0 in artificial events. MariaDB 11.4 and later leave it 0 in
 the events between the GTID event of a transaction and its end, too (binlog_legacy_event_pos=OFF,
 the default); wherever it is sent, it is compared.
+
+A file may contain the events of another server: a relay log, or a dump that was saved. See
+`relayed_positions`.
 """
 
 from __future__ import annotations
@@ -26,16 +29,21 @@ from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     HEADER,
     HEADER_LENGTH,
+    RELAY_LOG_FLAG,
     Event,
+    EventHeader,
     EventType,
     type_name,
 )
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
+from pyspark_mysqlbinlog.protocol.relayed_positions import RelayedPositions
 
 __all__ = ["EventReader", "FileHead"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
+_MAY_BEGIN_RELAYED = (_FORMAT_DESCRIPTION, _ROTATE)
+_IGNORABLE = int(EventType.IGNORABLE_LOG_EVENT)
 # Those that a server repeats for a dump that starts in mid-file; START_ENCRYPTION has no artificial
 # flag then (MariaDB's sql_repl.cc). In the file they have positions.
 _REPEATED = frozenset(
@@ -83,12 +91,14 @@ class EventReader:
         ROTATE; until it returns, `file` and `pos` keep their old values.
     on_head : called with the head of each file and its FORMAT_DESCRIPTION; until it returns, `head`
         is that of the previous file.
+    of_file : the events come from a file, which may be a relay log; otherwise from a dump.
 
     Attributes
     ----------
     file, pos : end of the last event that was read, and start of the next.
     head : of the current file; None before its FORMAT_DESCRIPTION.
     may_lack_positions : the server that wrote the file leaves log_pos 0 inside transactions.
+    relayed : in a file that contains another server's events, after the first of them; else None.
     """
 
     def __init__(
@@ -101,6 +111,7 @@ class EventReader:
         *,
         on_file: Callable[[str], None] | None = None,
         on_head: Callable[[FileHead, FormatDescription], None] | None = None,
+        of_file: bool = False,
     ) -> None:
         self.file = file
         self.pos = pos
@@ -108,6 +119,8 @@ class EventReader:
         self._start = pos
         self.head: FileHead | None = None
         self.may_lack_positions = False
+        self.relayed: RelayedPositions | None = None
+        self._of_file = of_file
         self._told_version = told_version
         self._on_heartbeat = on_heartbeat
         self._on_file = on_file
@@ -126,6 +139,19 @@ class EventReader:
     def has_checksums(self) -> bool:
         """Whether events end in a CRC32."""
         return self._checksum is not ChecksumAlgorithm.OFF
+
+    @property
+    def shift(self) -> int:
+        """What log_pos is more than the position after its event, modulo 2^32."""
+        return 0 if self.relayed is None else self.relayed.shift or 0
+
+    def skip(self, header: EventHeader) -> None:
+        """Skip an event of a file, other than a FORMAT_DESCRIPTION, of which the header is read."""
+        try:
+            self._follow_relayed(header.type, header.flags, header.log_pos, header.length)
+        except FormatError as error:
+            raise error.with_location(self.file, self.pos) from None
+        self.pos += header.length
 
     def advance(self, pos: int) -> None:
         """Skip to `pos`: the compiled scan has read the events up to it, by the rules of `feed`."""
@@ -159,6 +185,9 @@ class EventReader:
             raise MalformedEventError(
                 f"{type_name(kind)} has an event length of {length} bytes, found {size}"
             )
+        if self._of_file and kind in _MAY_BEGIN_RELAYED:
+            self._maybe_begin_relayed(kind, flags)
+        is_relayed = self.relayed is not None
         if kind == _FORMAT_DESCRIPTION:
             head = FileHead(timestamp, server_id)
             body = self._format_description(raw, head, repeated=log_pos == 0)
@@ -169,12 +198,15 @@ class EventReader:
         else:
             body = raw[HEADER_LENGTH:]
 
-        if kind in _HEARTBEATS:
+        if is_relayed:
+            kind, flags = self._follow_relayed(kind, flags, log_pos, size)
+        elif kind in _HEARTBEATS:
             if self._on_heartbeat is not None:
                 self._on_heartbeat()
             return None
         lacks_position = log_pos == 0 and not self._ends_at_a_wrap(kind, size)
-        if flags & ARTIFICIAL_FLAG or (lacks_position and not self._is_of_file(kind)):
+        is_made = flags & ARTIFICIAL_FLAG or (lacks_position and not self._is_of_file(kind))
+        if is_made and not is_relayed:
             if kind == _ROTATE:
                 rotate = Rotate.parse(body)
                 if self._on_file is not None:
@@ -182,7 +214,7 @@ class EventReader:
                 self.file, self.pos = rotate.file, rotate.pos
                 self._start = rotate.pos
             return None
-        if not self.has_format:
+        if not (self.has_format or kind == _IGNORABLE):
             raise MalformedEventError(
                 f"{type_name(kind)} comes before any FORMAT_DESCRIPTION: this is not a binlog of"
                 " MySQL 5.0 or later"
@@ -190,7 +222,7 @@ class EventReader:
 
         start = self.pos
         end = start + size
-        if end & 0xFFFFFFFF != log_pos and not lacks_position:
+        if end & 0xFFFFFFFF != log_pos and not lacks_position and not is_relayed:
             raise MalformedEventError(
                 f"{type_name(kind)} of {size} bytes has log_pos {log_pos}, expected"
                 f" {end & 0xFFFFFFFF}"
@@ -212,6 +244,20 @@ class EventReader:
             self.pos = end
         return event
 
+    def _maybe_begin_relayed(self, kind: int, flags: int) -> None:
+        """Set `relayed` if the next event shows that the file has another server's events."""
+        is_format = kind == _FORMAT_DESCRIPTION
+        is_made = kind == _ROTATE and bool(flags & ARTIFICIAL_FLAG)
+        if is_made or (is_format and (self.has_format or flags & RELAY_LOG_FLAG)):
+            self.relayed = self.relayed or RelayedPositions()
+
+    def _follow_relayed(self, kind: int, flags: int, log_pos: int, size: int) -> tuple[int, int]:
+        if self.relayed is None:
+            return kind, flags
+        lacks_position = log_pos == 0 and (self.may_lack_positions or kind in _REPEATED)
+        end = self.pos + size
+        return self.relayed.follow(kind, flags, None if lacks_position else log_pos, end)
+
     def _is_of_file(self, kind: int) -> bool:
         """Whether an event without a position, and without the artificial flag, is in the file."""
         return self.may_lack_positions and kind not in _REPEATED
@@ -221,6 +267,7 @@ class EventReader:
         return kind != _FORMAT_DESCRIPTION and (self.pos + size) & 0xFFFFFFFF == 0
 
     def _format_description(self, raw: bytes, head: FileHead, *, repeated: bool) -> bytes:
+        flags = EventHeader.parse(raw).flags
         format_description = FormatDescription.parse(raw[HEADER_LENGTH:])
         if format_description.binlog_version != 4 or format_description.header_length != 19:
             raise UnsupportedEventError(
@@ -239,6 +286,12 @@ class EventReader:
         self.may_lack_positions = (
             version is not None and (int(version[1]), int(version[2])) >= _FIRST_WITHOUT_POSITIONS
         )
+        if self.relayed is not None:
+            self.relayed.written_by(
+                format_description.server_version,
+                flags,
+                may_lack_positions=self.may_lack_positions,
+            )
         if self._told_version is not None:
             self._told_version(format_description.server_version)
         end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)

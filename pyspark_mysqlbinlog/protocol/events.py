@@ -19,6 +19,7 @@ __all__ = [
     "HEADER",
     "HEADER_LENGTH",
     "IGNORABLE_FLAG",
+    "RELAY_LOG_FLAG",
     "ROWS_EVENT_TYPES",
     "THREAD_SPECIFIC_FLAG",
     "Event",
@@ -37,6 +38,8 @@ _ROW_BITS = 30
 THREAD_SPECIFIC_FLAG = 0x04
 # LOG_EVENT_ARTIFICIAL_F: made by the server for this stream, not in the file.
 ARTIFICIAL_FLAG = 0x20
+# LOG_EVENT_RELAY_LOG_F: written by a replica into its relay log, not by its source.
+RELAY_LOG_FLAG = 0x40
 # LOG_EVENT_IGNORABLE_F: a reader that does not support the type can skip it.
 IGNORABLE_FLAG = 0x80
 

@@ -1,20 +1,27 @@
 """Binlog files on disk, as the same raw events that a dump sends.
 
-A file is the four bytes 0xfe 'bin' and events back to back. A file that its server still writes, or
-that was copied meanwhile, may end inside an event. The caller decides whether that is an error.
+A file is the four bytes 0xfe 'bin' and events back to back. All of it may be compressed (see
+`compressed_files`). A file that its server still writes, or that was copied meanwhile, may end
+inside an event. The caller decides whether that is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.compressed_files import (
+    binlog_name,
+    is_compressed,
+    open_content,
+)
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
-from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
+from pyspark_mysqlbinlog.protocol.receive_buffer import CAPACITY, ReceiveBuffer
 
-__all__ = ["MAGIC", "FileStream", "is_binlog"]
+__all__ = ["MAGIC", "FileEnds", "FileStream", "file_ends", "is_binlog"]
 
 MAGIC = b"\xfebin"
 _ENCRYPTED_MAGIC = b"\xfdbin"
@@ -43,18 +50,18 @@ class FileStream:
 
     Raises
     ------
-    FormatError : the file is not a binlog.
+    FormatError : the file is not a binlog, or its compressed data is damaged.
     UnsupportedEventError : the file is encrypted.
     """
 
     packets = False
 
     def __init__(self, path: Path, *, may_be_cut: bool = False) -> None:
-        self._name = path.name
+        self._name = binlog_name(path)
         self._may_be_cut = may_be_cut
-        self._file = path.open("rb", buffering=0)
+        self._file = open_content(path)
         try:
-            _check_magic(self._file.read(len(MAGIC)), path.name)
+            _check_magic(self._file.read(len(MAGIC)) or b"", self._name)
         except BaseException:
             self._file.close()
             raise
@@ -80,6 +87,20 @@ class FileStream:
         self._here += len(raw or b"")
         return raw
 
+    def next_header(self) -> EventHeader | None:
+        """Return the header of the next event, which is not consumed; None at the end."""
+        while len(view := self._buffer.view()) < HEADER_LENGTH:
+            if not self._buffer.fill():
+                return None
+        return EventHeader.parse(bytes(view[:HEADER_LENGTH]))
+
+    def skip(self, size: int) -> None:
+        """Continue after the next `size` bytes."""
+        if size <= len(self._buffer.view()):
+            self.consume(size)
+        else:
+            self.seek(self._here + size)
+
     def seek(self, pos: int) -> None:
         """Continue at another position."""
         self._buffer.clear()
@@ -89,8 +110,42 @@ class FileStream:
 
 def is_binlog(path: Path) -> bool:
     """Whether a file begins like a binlog, encrypted ones included."""
-    with path.open("rb") as file:
+    with open_content(path) as file:
         return file.read(len(MAGIC)) in (MAGIC, _ENCRYPTED_MAGIC)
+
+
+class FileEnds(NamedTuple):
+    """The size of a binlog file, and its first and last bytes."""
+
+    size: int
+    begin: bytes
+    end: bytes
+
+
+def file_ends(path: Path, first: int = 0, last: int = 0) -> FileEnds:
+    """Return a file's size and ends; a compressed file is decompressed once for it."""
+    if is_compressed(path):
+        status = path.stat()
+        return _ends_of_content(path, status.st_size, status.st_mtime_ns, first, last)
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        begin = file.read(first)
+        file.seek(max(size - last, 0))
+        return FileEnds(size, begin, file.read() if last else b"")
+
+
+# Cached, because every task checks the ends of its files.
+@lru_cache(maxsize=1024)
+def _ends_of_content(path: Path, _size: int, _changed: int, first: int, last: int) -> FileEnds:
+    size, begin, end = 0, b"", b""
+    memory = memoryview(bytearray(CAPACITY))
+    with open_content(path) as file:
+        while count := file.readinto(memory):
+            size += count
+            begin += memory[: max(first - len(begin), 0)][:count]
+            end = (end + memory[:count])[-last:] if last else b""
+    return FileEnds(size, begin, end)
 
 
 def _check_magic(magic: bytes, name: str) -> None:

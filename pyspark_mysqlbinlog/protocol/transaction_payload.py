@@ -94,6 +94,7 @@ class TransactionPayloadReader:
     packets = False
     has_checksums = False
     may_lack_positions = False
+    shift = 0
     has_format = True
 
     def __init__(

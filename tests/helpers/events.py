@@ -55,7 +55,7 @@ def format_description_body(version: str = "5.7.41-log", algorithm: int = 1) -> 
     """Without its CRC32; servers before 5.6.1 have no algorithm byte either."""
     numbers = bytes([0x38, 0x0D, 0x00, 0x08, 0x00, 0x12] + [0x04] * 32)
     head = pack("<H50sIB", 4, version.encode(), 0, HEADER_LENGTH) + numbers
-    return head if version.startswith("5.5") else head + bytes([algorithm])
+    return head if version.startswith(("5.1", "5.5")) else head + bytes([algorithm])
 
 
 def rotate_body(file: str, pos: int = 4) -> bytes:

@@ -352,6 +352,8 @@ def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
     found = _TYPE.fullmatch(described["type"])
     assert found is not None, described
     kind, arguments = found["type"], found["arguments"]
+    if kind == "geomcollection":
+        kind = "geometrycollection"  # as 8.0 and later name it
     length = scale = None
     labels: tuple[str, ...] = ()
     if kind in {"enum", "set"}:
@@ -378,17 +380,16 @@ def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
 def captured_schemas(scenario: Mapping[str, Any]) -> list[TableSchema]:
     """The tables of one captured scenario, as they are at its end."""
     # SHOW COLUMNS is utf8 with three bytes: a label beyond that reads as ``?`` there, and is taken
-    # from the CREATE TABLE instead (one such table for each charset, with one ENUM).
-    created = {
-        found[1]: found[2]
-        for statement in scenario["statements"]
-        if (found := re.match(r"create table (\w+) .* enum\('(.*)','b'\)", statement["sql"]))
-    }
+    # from the CREATE TABLE instead.
+    creates = [each["sql"] for each in scenario["statements"] if "create table" in each["sql"]]
 
     def column(table: str, described: Mapping[str, Any]) -> ColumnSchema:
         parsed = parse_column(described)
         if parsed.type == "enum" and any("?" in label for label in parsed.labels):
-            return replace(parsed, labels=(created[table], "b"))
+            create = next(sql for sql in creates if sql.startswith(f"create table {table} "))
+            found = re.search(rf"\b{parsed.name} enum\(('[^)]*')\)", create)
+            assert found is not None, create
+            return replace(parsed, labels=tuple(_LABEL.findall(found[1])))
         return parsed
 
     return [

@@ -15,7 +15,7 @@ and the file is assumed to be where its name sorts.
 
 from __future__ import annotations
 
-import filecmp
+import io
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +26,9 @@ from zlib import crc32
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, file_number
 from pyspark_mysqlbinlog.errors import BinlogGapError, FormatError
 from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, open_content
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
-from pyspark_mysqlbinlog.protocol.files import FileStream
+from pyspark_mysqlbinlog.protocol.files import FileEnds, FileStream, file_ends
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
 __all__ = ["check_chain"]
@@ -40,6 +41,7 @@ _ROTATE_POS = FIRST_EVENT.to_bytes(8, "little")
 _MAX_ROTATE_BYTES = HEADER_LENGTH + len(_ROTATE_POS) + 512 + CHECKSUM_LENGTH
 # Two files with equal beginnings and ends are compared in full.
 _COMPARED_BYTES = 1024
+_PART_BYTES = 1 << 16
 # Maximum seconds between a ROTATE and the next file's first event. The server writes both in
 # sequence with the same time: that of the statement that caused the rotation, if there was one
 # (sql/log_event.h, get_time). Measured on 5.6, 5.7 and MariaDB: equal, also under SET timestamp.
@@ -73,23 +75,18 @@ class _File:
     head: EventHeader | None
     created: int
     rotation: _Rotation | None
-    ends: tuple[int, bytes, bytes]
+    ends: FileEnds
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return binlog_name(self.path)
 
     @classmethod
     def read(cls, path: Path) -> _File:
         head, created, has_checksums = _head(path)
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(0)
-            begin = file.read(_COMPARED_BYTES)
-            file.seek(max(size - max(_COMPARED_BYTES, _MAX_ROTATE_BYTES), 0))
-            end = file.read()
-        rotation = _rotation(end, size, has_checksums=has_checksums)
-        return cls(path, head, created, rotation, (size, begin, end))
+        ends = file_ends(path, _COMPARED_BYTES, max(_COMPARED_BYTES, _MAX_ROTATE_BYTES))
+        rotation = _rotation(ends.end, ends.size, has_checksums=has_checksums)
+        return cls(path, head, created, rotation, ends)
 
 
 def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
@@ -163,11 +160,11 @@ def _place_of(name: str) -> _Place | None:
 
 
 def _check_no_copies(files: Sequence[_File]) -> None:
-    found: dict[tuple[int, bytes, bytes], _File] = {}
+    found: dict[FileEnds, _File] = {}
     for file in files:
         other = found.setdefault(file.ends, file)
         # A file without events can't be read twice.
-        if other is not file and file.ends[0] > FIRST_EVENT and _are_equal(other.path, file.path):
+        if other is not file and file.ends.size > FIRST_EVENT and _are_equal(other.path, file.path):
             raise BinlogGapError(
                 f"{other.name} and {file.name} have the same bytes: one file's changes would be"
                 " read twice; remove one of them from the path",
@@ -176,7 +173,14 @@ def _check_no_copies(files: Sequence[_File]) -> None:
 
 
 def _are_equal(one: Path, other: Path) -> bool:
-    return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
+    if one.samefile(other):
+        return True
+    with open_content(one) as first, open_content(other) as second:
+        parts, others = io.BufferedReader(first), io.BufferedReader(second)
+        while part := parts.read(_PART_BYTES):
+            if part != others.read(_PART_BYTES):
+                return False
+    return True
 
 
 def _check_own_number(last: _File) -> None:

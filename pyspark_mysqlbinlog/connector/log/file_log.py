@@ -16,15 +16,29 @@ from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     OptionError,
 )
+from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, is_compressed
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, RELAY_LOG_FLAG, Event, EventType
+from pyspark_mysqlbinlog.protocol.files import FileStream, file_ends, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = ["FileLog"]
 
 _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+# The second event of a file that contains another server's events (see relayed_positions).
+_OF_OTHER_SERVER = (EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT)
+# Events of a relay log before the first transaction, ROTATEs included.
+_BEFORE_TRANSACTIONS = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION_EVENT,
+        EventType.PREVIOUS_GTIDS_LOG_EVENT,
+        EventType.IGNORABLE_LOG_EVENT,
+        EventType.MARIADB_GTID_LIST_EVENT,
+        EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -68,11 +82,11 @@ class FileLog:
                 f"option path: {pattern!r} is a {what}; set a binlog file, a glob or a folder that"
                 " the driver and the executors can read"
             )
-        names = {child.name for child in found}
+        names = {binlog_name(child) for child in found}
         if len(names) != len(found):
             raise OptionError(
-                f"option path: {pattern!r} matches files of one name in several folders; read each"
-                " folder separately"
+                f"option path: {pattern!r} matches files of one name in several folders, or"
+                " compressed and not; read each folder separately, and each file once"
             )
         for name in names:
             try:
@@ -82,12 +96,12 @@ class FileLog:
                 raise OptionError(
                     f"option path: the file name {name!r} is not UTF-8; rename the file"
                 ) from None
-        numbers = {child: file_number(child.name) for child in found}
+        numbers = {child: file_number(binlog_name(child)) for child in found}
         if None not in numbers.values() and len(set(numbers.values())) == len(found):
             found.sort(key=lambda child: numbers[child] or 0)
             ordinals = tuple(numbers[child] or 0 for child in found)
         else:
-            found.sort(key=lambda child: _natural(child.name))
+            found.sort(key=lambda child: _natural(binlog_name(child)))
             ordinals = tuple(range(1, len(found) + 1))
         return cls(tuple(str(child) for child in found), ordinals)
 
@@ -124,26 +138,38 @@ class FileLog:
     @cached_property
     def _number_of(self) -> dict[str, int]:
         """The number of each file, by its name; cached, because there are many events."""
-        names = (Path(path).name for path in self.paths)
+        names = (binlog_name(Path(path)) for path in self.paths)
         return dict(zip(names, self.numbers, strict=True))
 
     def server_version(self, file: str) -> str:
         number = self.position(file, FIRST_EVENT).number
         path = self.paths[self.numbers.index(number)]
+        version = ""
         with self._stream(path) as stream:
-            first = next(_file_events(stream, Path(path), FIRST_EVENT), None)
-        return "" if first is None else parse_server_version(first.body)
+            for event in _file_events(stream, Path(path), FIRST_EVENT):
+                if event.type == _FORMAT_DESCRIPTION:
+                    version = parse_server_version(event.body)
+                    if not event.flags & RELAY_LOG_FLAG:
+                        break
+                elif event.type not in _BEFORE_TRANSACTIONS:
+                    break
+        return version
 
     def begins(self) -> list[Position]:
         """Return the beginning of each file."""
         return [
-            Position(number, FIRST_EVENT, Path(path).name)
+            Position(number, FIRST_EVENT, binlog_name(Path(path)))
             for path, number in zip(self.paths, self.numbers, strict=True)
         ]
 
     def end(self) -> Position:
         last = Path(self.paths[-1])
-        return Position(self.numbers[-1], last.stat().st_size, last.name)
+        return Position(self.numbers[-1], file_ends(last).size, binlog_name(last))
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of each file, by its name; of the content of compressed ones."""
+        paths = [Path(path) for path in self.paths]
+        return {binlog_name(path): file_ends(path).size for path in paths}
 
 
 def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
@@ -181,25 +207,58 @@ def _started(stream: FileStream, path: Path, pos: int) -> tuple[EventReader, Eve
     Without the FORMAT_DESCRIPTION at the file's beginning, nothing of it can be read.
     """
     _check_inside(path, pos)
-    walker = EventReader(path.name, FIRST_EVENT)
-    raw = stream.next_event()
-    if raw is None:
-        return walker, None
-    first = walker.feed(raw)
-    _check_not_inside_first(walker, path, pos)
-    if FIRST_EVENT + len(raw) < pos:
-        stream.seek(pos)
+    walker = EventReader(binlog_name(path), FIRST_EVENT, of_file=True)
+    first: Event | None = None
+    while not walker.has_format:
+        raw = stream.next_event()
+        if raw is None:
+            return walker, None
+        first = walker.feed(raw)
+        _check_not_inside_first(walker, path, pos)
+    if walker.pos < pos:
+        following = stream.next_header()
+        if walker.relayed or (following is not None and following.type in _OF_OTHER_SERVER):
+            _skip_events(stream, walker, path, pos)
+        else:
+            stream.seek(pos)
         walker.seek(pos)
     return walker, first if pos <= FIRST_EVENT else None
 
 
+def _skip_events(stream: FileStream, walker: EventReader, path: Path, pos: int) -> None:
+    """Skip the events before `pos`, which determine how those after it are read."""
+    while walker.pos < pos:
+        header = stream.next_header()
+        if (
+            header is not None
+            and header.length >= HEADER_LENGTH
+            and header.type != _FORMAT_DESCRIPTION
+            and walker.relayed is not None
+        ):
+            walker.skip(header)
+            stream.skip(header.length)
+            continue
+        raw = stream.next_event()
+        if raw is None:
+            break
+        walker.feed(raw)
+    if walker.pos != pos:
+        raise InvalidPositionError(
+            "no event begins at this position; set one at which an event of the file begins",
+            file=binlog_name(path),
+            position=pos,
+        )
+
+
 def _check_inside(path: Path, pos: int) -> None:
+    if is_compressed(path):
+        return  # its size is not known; the caller has compared the position with the log's end
     size = path.stat().st_size
     if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
             f"the position is past the end of its file, which has {size} bytes; set one that SHOW"
             " BINLOG EVENTS lists",
-            file=path.name,
+            file=binlog_name(path),
             position=pos,
         )
 
@@ -208,7 +267,7 @@ def _check_not_inside_first(walker: EventReader, path: Path, pos: int) -> None:
     if FIRST_EVENT < pos < walker.pos:
         raise InvalidPositionError(
             "the position is inside the file's first event; set one that SHOW BINLOG EVENTS lists",
-            file=path.name,
+            file=binlog_name(path),
             position=pos,
         )
 

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
-from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 
 __all__ = ["first_since"]
@@ -34,6 +34,7 @@ _FILE_EVENTS = frozenset(
         EventType.STOP_EVENT,
         EventType.MARIADB_GTID_LIST_EVENT,
         EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+        EventType.IGNORABLE_LOG_EVENT,
     }
 )
 
@@ -66,7 +67,8 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
     transaction = TransactionState()
     for event in log.events(start):
         if event.type in _FILE_EVENTS:
-            if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
+            is_format = event.type == EventType.FORMAT_DESCRIPTION_EVENT
+            if is_format and not event.flags & ARTIFICIAL_FLAG:
                 boundary = log.position(event.file, event.start)
             continue
         if not transaction.in_progress and event.timestamp >= seconds:

@@ -19,31 +19,27 @@ The columns that depend on a guess are found by making another one: they are tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import advance
+from pyspark_mysqlbinlog.connector.schemas.table_maps import table_maps
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
-from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
-from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
-from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["history_without_server"]
 
 Captures = Callable[[str, str], bool]
 
-_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _WITH_LENGTH = ("char", "varchar")
 # Charsets that text and width together identify (see above).
 _TELL_THEMSELVES = ("utf8", "utf8mb3", "utf8mb4")
@@ -76,30 +72,9 @@ def history_without_server(
     advance(seeded, start, guessed, otherwise)
     doubts = _Doubts(guessed.history, otherwise.history)
     if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if captures(*name)):
-        for event in _table_maps(log, start, doubts.databases):
+        for event in table_maps(log, start, doubts.databases):
             doubts.look_at(log.position(event.file, event.start), event.body)
     return doubts.settled().select(captures)
-
-
-def _table_maps(log: ScannedLog, start: Position, databases: set[str]) -> Iterator[Event]:
-    """Yield the table maps of some databases; skips some equal ones.
-
-    Stops at an event that can't be skipped; the reader of the rows reports it.
-    """
-    filtering = EventFilter(lambda database, _: database in databases)
-    try:
-        if implementation() == "python":
-            yield from (event for event in log.events(start) if event.type == _TABLE_MAP)
-            return
-        scanner = LogScanner(filtering, whole_maps=True)
-        for found in log.scan(start, scanner, lambda _: NO_LIMIT):
-            if isinstance(found, Event):
-                filtering.feed(found)
-                scanner.learn(found)
-                if found.type == _TABLE_MAP:
-                    yield found
-    except MySQLBinlogError:
-        return
 
 
 @dataclass(slots=True)

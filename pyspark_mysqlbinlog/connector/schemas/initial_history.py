@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import partial
+
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -12,11 +15,11 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.inherited_charsets import history_without_server
-from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.errors import OptionError, UnknownTableError
-from pyspark_mysqlbinlog.names import fold, table_folding
+from pyspark_mysqlbinlog.names import Table, fold, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -61,22 +64,34 @@ def history_for_other_tables(
             history.merged(found),
             named_anyhow=options.on_unknown_schema == "positional",
         )
-    found = found.select(tables.captures)
-    for name in found.tables():
-        if found.state(position, *name) is None:
-            history = history.without(position, *name, "it was not captured when the query began")
-    history = history.merged(found)
-    check_named_tables(tables, history, case_sensitive)
+        found = found.select(tables.captures)
+        for name in found.tables():
+            if found.state(position, *name) is None:
+                reason = "it was not captured when the query began"
+                history = history.without(position, *name, reason)
+        history = history.merged(found)
+        hidden = partial(hidden_tables, client, tables)
+        check_named_tables(tables, history, case_sensitive, hidden)
     check_columns(options.column_filter(case_sensitive), history, case_sensitive)
     return history
 
 
-def check_named_tables(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
-    """Check that literally named tables exist, now or in the binlog to read."""
+def check_named_tables(
+    tables: TableFilter,
+    history: SchemaHistory,
+    case_sensitive: bool,
+    described: Callable[[Collection[Table]], Collection[Table]] = lambda _: (),
+) -> None:
+    """Check that literally named tables exist, now or in the binlog to read.
+
+    described : returns which of some tables the metadata in table maps describes, or may describe.
+    """
     folded = table_folding(case_sensitive)
     known = set(map(folded, history.tables()))
-    for database, table in tables.literals:
-        if folded((database, table)) not in known:
+    missing = [name for name in tables.literals if folded(name) not in known]
+    found = described(missing) if missing else ()
+    for database, table in missing:
+        if (database, table) not in found:
             raise UnknownTableError(
                 "option tables: neither the server nor the binlog has this table; check"
                 " the spelling and the account's SELECT grant, or use a glob for a table that is"

@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, folding, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Finding", "check_patterns", "findings"]
+__all__ = ["Finding", "check_patterns", "findings", "hidden_tables"]
 
 
 class Finding(NamedTuple):
@@ -57,6 +57,27 @@ def check_patterns(
         elif not named_anyhow and client.variable("binlog_row_metadata") != "FULL":
             # With FULL (MariaDB, MySQL 8.0) table maps contain the schemas.
             raise AccessDeniedError(finding.text)
+
+
+def hidden_tables(
+    client: ReplicaClient, tables: TableFilter, missing: Collection[Table]
+) -> list[Table]:
+    """Return those that may exist although the account can't see them, and logs a warning.
+
+    That does no harm if table maps contain the schemas; otherwise none is returned.
+    """
+    if client.variable("binlog_row_metadata") != "FULL":
+        return []
+    grants = Grants.ask(client, case_sensitive=tables.case_sensitive)
+    fold = folding(tables.case_sensitive)
+    found = [name for name in missing if not grants.sees_all_of(fold(name[0]))]
+    if found:
+        warn_once(
+            f"option tables: the account cannot see {', '.join(map('.'.join, found))}, so it is not"
+            " known whether the names are right; their columns are read from the binlog"
+            " (binlog_row_metadata=FULL)"
+        )
+    return found
 
 
 def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
+from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.errors import SchemaChangedError
@@ -78,6 +79,7 @@ class SchemaGuard:
         Raises
         ------
         SchemaChangedError : the query's struct does not contain its columns.
+        SchemaMismatchError : its metadata contradicts them.
         UnknownSchemaError : they are not known.
         """
         if history is self._history and event.body in self._passed:
@@ -86,6 +88,8 @@ class SchemaGuard:
         here = Position.of(event.file, event.start)
         schema = history.at(here, database, table)
         table_map = TableMap.parse(event.body)
+        if schema is not None:
+            check_metadata(table_map, schema, is_mariadb=is_mariadb)
         described = described_schema(table_map, schema, is_mariadb=is_mariadb)
         if schema is None and described is None:
             state = history.state(here, database, table)

@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.initial_history import history_of_files
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import declared_tables
+from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions, arrow_type
@@ -41,7 +42,14 @@ def read_payload_type(options: Options) -> StructType:
         tables = options.table_filter(True)
         log = FileLog.open(options.path)
         history = history_of_files(log, options)
-        schemas = [_last_of(history, *name) for name in tables.literals]
+        named = {
+            name: schema
+            for name in tables.literals
+            if (schema := _last_known(history, *name)) is not None
+        }
+        unnamed = [name for name in tables.literals if name not in named]
+        named |= described_tables(log, log.begins()[0], unnamed)
+        schemas = [named.get(name) or _last_of(history, *name) for name in tables.literals]
         columns = options.column_filter(True)
         return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
@@ -104,12 +112,20 @@ def _spark_type(type_: pa.DataType) -> DataType:
     return from_arrow_type(type_, prefer_timestamp_ntz=True)
 
 
-def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
-    """Return the last schema of a table in a log."""
-    versions = history.versions(database, table)
-    for _, schema in reversed(versions):
+def _last_known(history: SchemaHistory, database: str, table: str) -> TableSchema | None:
+    """Return the last schema of a table in a log; None if it has none."""
+    for _, schema in reversed(history.versions(database, table)):
         if isinstance(schema, TableSchema):
             return schema
+    return None
+
+
+def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
+    """Return the last schema of a table in a log."""
+    schema = _last_known(history, database, table)
+    if schema is not None:
+        return schema
+    versions = history.versions(database, table)
     if not versions:
         raise UnknownTableError(
             "option tables: the binlog has no CREATE TABLE of this table; check the spelling, or"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
@@ -39,8 +39,9 @@ from pyspark_mysqlbinlog.connector.schemas.initial_history import (
     check_named_tables,
     history_of_files,
 )
-from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -156,7 +157,8 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
             uncaptured=True,
             all_sequences=True,
         )
-        check_named_tables(tables, history, case_sensitive)
+        hidden = partial(hidden_tables, client, tables)
+        check_named_tables(tables, history, case_sensitive, hidden)
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         check_columns(options.column_filter(case_sensitive), history, case_sensitive)
@@ -227,7 +229,8 @@ def start_of_files(options: Options) -> ResolvedStart:
     history = history_of_files(log, options)
     if options.on_unknown_schema == "fail":
         # Otherwise rows need no definition, and no definition shows that a table exists.
-        check_named_tables(tables, history, True)
+        begin = log.begins()[0]
+        check_named_tables(tables, history, True, lambda names: described_tables(log, begin, names))
     check_columns(options.column_filter(True), history, True)
     return ResolvedStart(
         log,
@@ -236,7 +239,7 @@ def start_of_files(options: Options) -> ResolvedStart:
         history,
         "",
         ServerFacts(True, log.server_version(position.file)),
-        {Path(path).name: Path(path).stat().st_size for path in log.paths},
+        log.sizes(),
     )
 
 

@@ -24,7 +24,13 @@ from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, ROWS_EVENT_TYPES, Event, EventType
+from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
+    HEADER_LENGTH,
+    ROWS_EVENT_TYPES,
+    Event,
+    EventType,
+)
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 
 __all__ = ["FollowedSchemas", "TransactionScanner"]
@@ -179,7 +185,7 @@ class TransactionScanner:
             # With fingerprints, the next file's beginning has one once its head is read.
             if self._head is None:
                 self._next_file(end.next_file(Rotate.parse(event.body).file))
-        elif event.type == _FORMAT_DESCRIPTION:
+        elif event.type == _FORMAT_DESCRIPTION and not event.flags & ARTIFICIAL_FLAG:
             if self._head is not None:
                 self._head = FileHead(event.timestamp, event.server_id)
             # After a crash there is no ROTATE: the next file just begins.

@@ -46,6 +46,7 @@ class TransactionState:
     ----------
     named : the transaction has a GTID event.
     in_group : it has begun, so that rows can come.
+    is_statement : it is a single statement of MySQL 5.1 without BEGIN and COMMIT.
     begun_by_gtid : MariaDB's GTID event began it; XA START may still follow.
     rows_seen : its statement already has rows: the next table map begins another statement.
     ended : the last event ended a transaction; the other attributes are those after it.
@@ -57,6 +58,7 @@ class TransactionState:
         "begun_by_gtid",
         "ended",
         "in_group",
+        "is_statement",
         "named",
         "rows_seen",
         "savepoints",
@@ -110,6 +112,10 @@ class TransactionState:
         self.begun_by_gtid = False
         self.xid = xid
 
+    def begin_statement(self) -> None:
+        """Table map of a statement of MySQL 5.1 that is a transaction of its own."""
+        self.in_group = self.is_statement = True
+
     def text(self) -> None:
         """Text of a statement: another statement begins."""
         self.rows_seen = False
@@ -151,6 +157,7 @@ class TransactionState:
 
     def _forget(self) -> None:
         self.named = self.in_group = self.begun_by_gtid = self.rows_seen = False
+        self.is_statement = False
         self.xid = None
         if self.savepoints:
             self.savepoints = {}

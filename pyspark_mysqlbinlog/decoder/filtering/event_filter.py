@@ -1,9 +1,12 @@
 """Which events are captured, and where the binlog may be split.
 
 A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID
-or COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of captured
-tables and the frame around them (GTID, BEGIN, their ROWS_QUERY, the end), and drops all others. It
-reads headers, table names and statements, but decodes no row images.
+or COMMIT; a DDL statement is a transaction of its own. MySQL 5.1 logs a statement on tables without
+transactions alone: TABLE_MAPs and rows events, the last of which has STMT_END.
+
+The filter keeps the events of captured tables and the frame around them (GTID, BEGIN, their
+ROWS_QUERY, the end), and drops all others. It reads headers, table names and statements, but
+decodes no row images.
 
 `TransactionState` tracks the state within the transaction; `unsafe_events` has the checks that stop
 the stream.
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pyspark_mysqlbinlog.decoder.events.rows import STMT_END_FLAG
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS, Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.events.table_map import (
     DUMMY_TABLE_IDS,
@@ -26,6 +30,7 @@ from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
 from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
     IGNORABLE_FLAG,
     ROWS_EVENT_TYPES,
     THREAD_SPECIFIC_FLAG,
@@ -134,7 +139,7 @@ class EventFilter:
         self.ended = False
         self.statement: LoggedStatement | None = None
         self.pending_xa = pending_xa
-        self._server_version = server_version
+        self.written_by(server_version)
         self._transaction = TransactionState()
         # The transaction in progress comes from a payload.
         self._is_in_payload = False
@@ -150,6 +155,7 @@ class EventFilter:
     def written_by(self, server_version: str) -> None:
         """Set the version of the server that wrote the following events."""
         self._server_version = server_version
+        self._is_5_1 = server_version.startswith("5.1.")
 
     @property
     def in_transaction(self) -> bool:
@@ -164,9 +170,9 @@ class EventFilter:
 
     @property
     def group(self) -> TransactionScanState | None:
-        """The state of the transaction in progress; None before its BEGIN."""
+        """The state of the transaction in progress; None before its BEGIN, or without one."""
         transaction = self._transaction
-        if not transaction.in_group:
+        if not transaction.in_group or transaction.is_statement:
             return None
         return TransactionScanState(
             self._wanted_ids,
@@ -271,9 +277,10 @@ class EventFilter:
             self._statement_events = [event]
             transaction.text()
         elif kind in _FILE_EVENTS:
-            unsafe_events.check_whole_file(transaction, event)
+            if not event.flags & ARTIFICIAL_FLAG:
+                unsafe_events.check_whole_file(transaction, event)
             if kind == _FORMAT_DESCRIPTION:
-                self._server_version = parse_server_version(event.body)
+                self.written_by(parse_server_version(event.body))
         elif kind == _XA_PREPARE:
             return self._xa_prepare(event)
         elif kind == _INCIDENT:
@@ -302,15 +309,19 @@ class EventFilter:
             if table_id in DUMMY_TABLE_IDS:  # has no rows: it only ends the statement
                 return []
             unsafe_events.check_unmapped_rows(event, table_id)
-        if not wanted:
-            return []
-        self._kept_rows_events += 1
-        return [event]
+        self._kept_rows_events += bool(wanted)
+        if transaction.is_statement and int.from_bytes(event.body[6:8], "little") & STMT_END_FLAG:
+            self._forget()
+        return [event] if wanted else []
 
     def _table_map(self, event: Event) -> list[Event]:
         transaction = self._transaction
+        if self._is_5_1:
+            unsafe_events.check_not_alpha(event, self._server_version)
         if not transaction.in_group:
-            unsafe_events.check_outside(event)
+            if not self._is_5_1:
+                unsafe_events.check_outside(event)
+            transaction.begin_statement()
         if transaction.table_map():
             self._statement_events = []
             self._rows_query = None

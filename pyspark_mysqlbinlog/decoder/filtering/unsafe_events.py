@@ -8,6 +8,7 @@ not between two transactions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -30,6 +31,7 @@ __all__ = [
     "check_in_payload",
     "check_incident",
     "check_no_transaction",
+    "check_not_alpha",
     "check_outside",
     "check_payload_begins",
     "check_prepared",
@@ -45,6 +47,9 @@ __all__ = [
 
 Captures = Callable[[str, str], bool]
 
+_VERSION_5_1 = re.compile(r"5\.1\.(\d+)")
+_FIRST_WITH_ROWS_V1 = 16
+
 
 def check_outside(event: Event) -> NoReturn:
     """Raise for an event that occurs only inside a transaction."""
@@ -52,6 +57,19 @@ def check_outside(event: Event) -> NoReturn:
         f"{type_name(event.type)} comes outside of any transaction: the start position is inside"
         " a transaction; use a position between two transactions"
     )
+
+
+def check_not_alpha(event: Event, version: str) -> None:
+    """Raise for rows that an alpha or beta version of MySQL 5.1 wrote, of type 20 to 22.
+
+    From 5.1.16 on there are the types 23 to 25 (libbinlogevents, enum Log_event_type).
+    """
+    found = _VERSION_5_1.match(version)
+    if found is not None and int(found[1]) < _FIRST_WITH_ROWS_V1:
+        raise UnsupportedEventError(
+            f"{type_name(event.type)} of MySQL {version}: the alpha and beta versions before 5.1.16"
+            " have another format of rows, which is not supported; read files of 5.1.16 or later"
+        )
 
 
 def check_no_transaction(state: TransactionState, event: Event) -> None:

@@ -16,6 +16,7 @@ class Scanner:
         packets: bool,
         checksum: bool,
         may_lack_positions: bool,
+        shift: int = 0,
         verified: int,
         in_payload: bool = False,
     ) -> None: ...

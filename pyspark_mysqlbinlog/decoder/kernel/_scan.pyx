@@ -55,7 +55,7 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         NativeScanner(cbool) except +
         void learn(string_view, cbool) except +
         void forget_maps()
-        void open(const uint8_t*, size_t, int64_t, int64_t, cbool, cbool, cbool, size_t, cbool)
+        void open(const uint8_t*, size_t, int64_t, int64_t, cbool, cbool, cbool, uint32_t, size_t, cbool)
         void scan_transactions() except +
         void scan_group(cbool, cbool, cbool, int64_t) except +
         void skip_rows()
@@ -116,11 +116,12 @@ cdef class Scanner:
     # --- scanning
 
     def open(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
-             bint may_lack_positions, size_t verified, bint in_payload=False):
+             bint may_lack_positions, size_t verified, uint32_t shift=0, bint in_payload=False):
         """Set the input of the next scan. `pos` is the position of `data` in its file.
 
         `packets`: events come as a dump's packets, else back to back; `checksum`: each has one;
-        `may_lack_positions`: a log_pos of 0 is accepted.
+        `may_lack_positions`: a log_pos of 0 is accepted; `shift`: by how much others exceed the
+        position after their event, modulo 2^32.
         No event that ends after `limit` is passed. The checksums of the first `verified` bytes were
         checked before. `in_payload`: positions are offsets in the stream of a payload.
         """
@@ -128,7 +129,7 @@ cdef class Scanner:
         PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
         self.has_chunk = True
         self.native.open(<const uint8_t*>self.chunk.buf, self.chunk.len, pos, limit, packets,
-                         checksum, may_lack_positions, verified, in_payload)
+                         checksum, may_lack_positions, shift, verified, in_payload)
 
     cdef int _check_chunk(self) except -1:
         if not self.has_chunk:

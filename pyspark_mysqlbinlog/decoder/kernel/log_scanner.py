@@ -264,6 +264,7 @@ class LogScanner:
             packets=stream.packets,
             checksum=walker.has_checksums,
             may_lack_positions=walker.may_lack_positions,
+            shift=walker.shift,
             verified=self._verified,
             in_payload=payload is not None,
         )

@@ -92,15 +92,18 @@ public:
 
     // packets: events come as a dump's packets, otherwise back to back. checksum: each has a CRC32.
     // may_lack_positions: a log_pos of 0 is no reason to stop (see event_reader.py).
+    // shift: what a log_pos is more than the position after its event, modulo 2^32.
     // verified: number of bytes that an earlier scan has checked, which stopped for more.
     // in_payload: positions are offsets in a payload's stream.
     void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
-              bool checksum, bool may_lack_positions, size_t verified, bool in_payload) {
+              bool checksum, bool may_lack_positions, uint32_t shift, size_t verified,
+              bool in_payload) {
         data_ = data;
         size_ = size;
         limit_ = limit;
         packets_ = packets;
         may_lack_positions_ = may_lack_positions;
+        shift_ = shift;
         trailer_ = checksum ? EVENT_CHECKSUM : 0;
         in_payload_ = in_payload;
         verified_ = verified;
@@ -134,7 +137,9 @@ public:
     uint32_t last_checksum() const {
         if (last_length_ == 0) return 0;
         const uint8_t* head = data_ + last_offset_;
-        if (EventHeader::read(head).log_pos == 0) return placed_checksum(head);
+        if (EventHeader::read(head).log_pos != static_cast<uint32_t>(pos_)) {
+            return placed_checksum(head);
+        }
         if (trailer_ != 0) return load32(head + last_length_ - EVENT_CHECKSUM);
         return crc32(head, last_length_);
     }
@@ -362,7 +367,7 @@ private:
         event.end = pos_ + static_cast<int64_t>(length);
         const bool is_placed = in_payload_ || (header.log_pos == 0
                                                    ? may_lack_positions_
-                                                   : static_cast<uint32_t>(event.end) ==
+                                                   : static_cast<uint32_t>(event.end) + shift_ ==
                                                          header.log_pos);
         if (event.kind == Kind::Odd || header.length != length || !is_placed ||
             event.end > limit_ || header.flags & ARTIFICIAL_FLAG ||
@@ -455,7 +460,8 @@ private:
         return known_.find(as_text(event.body, event.body_size));
     }
 
-    // The CRC32 of the last event with the position that its header lacks, as Python computes it.
+    // The CRC32 of the last event with its position, which its header lacks or has shifted, as
+    // Python computes it.
     uint32_t placed_checksum(const uint8_t* head) const {
         uint8_t log_pos[4];
         store(log_pos, static_cast<uint64_t>(pos_), sizeof log_pos);
@@ -621,6 +627,7 @@ private:
     int64_t limit_ = 0;
     bool packets_ = false;
     bool may_lack_positions_ = false;
+    uint32_t shift_ = 0;
     bool in_payload_ = false;
     ScanStop stop_ = ScanStop::More;
     uint64_t kept_ = 0;

@@ -14,6 +14,10 @@ bit first; character sets are collation ids; labels are in the column's own char
     4 column names        5 SET labels: count, labels      6 ENUM labels: count, labels
     7 geometry types      8 primary key: column indexes    9 the same with (index, prefix length)
     10 and 11 as 2 and 3, over the ENUM and SET columns    12 visibility (not needed)
+
+MariaDB counts YEAR among the numeric columns, with a bit that is always set, and so does MySQL at
+least from 8.0.23 on (its sources; measured on 9.7.4), which also brought visibility. Earlier ones
+do not. If the number of bits and the bits of the YEARs do not show which, visibility does.
 """
 
 from __future__ import annotations
@@ -30,12 +34,13 @@ from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader
 from pyspark_mysqlbinlog.tables import BLOB_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["described_schema"]
+__all__ = ["Metadata", "described_schema"]
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_LABELS, _ENUM_LABELS, _GEOMETRY_TYPE = 5, 6, 7
 _SIMPLE_PRIMARY_KEY, _PRIMARY_KEY_WITH_PREFIX = 8, 9
 _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 10, 11
+_VISIBILITY = 12
 
 _INTEGERS: dict[int, str] = {
     FieldType.TINY: "tinyint",
@@ -90,8 +95,7 @@ def described_schema(
 ) -> TableSchema | None:
     """Return the schema in a table map's optional metadata; None if it is not complete.
 
-    is_mariadb : MariaDB counts YEAR among the numeric columns, and geometries among the character
-        columns; MySQL does not.
+    is_mariadb : MariaDB counts geometries among the character columns; MySQL does not.
     known : the schema known from elsewhere, for facts that metadata does not contain: that a column
         is TINYINT(1) (display widths), if the known column of that name is also a TINYINT; that it
         is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; and that it is virtual.
@@ -101,10 +105,8 @@ def described_schema(
     """
     if not table_map.optional:
         return None
-    fields = _fields(table_map)
-    if _COLUMN_NAME not in fields:
-        return None
-    return _Description(table_map, fields, is_mariadb).schema(known)
+    metadata = Metadata(table_map, is_mariadb=is_mariadb)
+    return metadata.schema(known) if metadata.has_names else None
 
 
 def _fields(table_map: TableMap) -> dict[int, bytes]:
@@ -121,16 +123,15 @@ def _real_type(code: int, metadata: int) -> int:
     return real_string(metadata)[0] if code == FieldType.STRING else code
 
 
-class _Description:
+class Metadata:
     """The metadata of one table, parsed by kind and returned by column."""
 
-    def __init__(self, table_map: TableMap, fields: dict[int, bytes], is_mariadb: bool) -> None:
+    def __init__(self, table_map: TableMap, *, is_mariadb: bool) -> None:
         self._table_map = table_map
         self._is_mariadb = is_mariadb
-        # Measured on MariaDB 10.11; MySQL's own sources exclude both.
-        self._numeric = _NUMERIC | {FieldType.YEAR} if is_mariadb else _NUMERIC
+        # Measured on MariaDB 10.11; MySQL's own sources exclude them.
         self._character = _CHARACTER | {FieldType.GEOMETRY} if is_mariadb else _CHARACTER
-        self._fields = fields
+        self._fields = _fields(table_map)
         self._types = [
             _real_type(code, metadata)
             for code, metadata in zip(table_map.types, table_map.metadata, strict=True)
@@ -144,22 +145,14 @@ class _Description:
         return Reader(self._fields.get(code, b""), f"TABLE_MAP optional metadata field {code}")
 
     def schema(self, known: TableSchema | None) -> TableSchema | None:
-        names = self._names()
-        unsigned = self._unsigned()
-        charsets = self._charsets(
-            _DEFAULT_CHARSET, _COLUMN_CHARSET, self._columns_of(self._character)
-        )
-        charsets |= self._charsets(
-            _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET, self._columns_of(_LABELLED)
-        )
+        names = self.names()
+        unsigned = self.unsigned()
+        charsets = self.charsets()
         if unsigned is None or any(
             index not in charsets for index in self._columns_of((*_CHARACTER, *_LABELLED))
         ):
             return None
-        labels = {
-            **self._labels(_ENUM_LABELS, FieldType.ENUM, charsets),
-            **self._labels(_SET_LABELS, FieldType.SET, charsets),
-        }
+        labels = self.labels(charsets)
         geometries = self._geometries()
         columns = []
         for index, name in enumerate(names):
@@ -183,7 +176,12 @@ class _Description:
             known.charset if known is not None else None,
         )
 
-    def _names(self) -> list[str]:
+    @property
+    def has_names(self) -> bool:
+        return _COLUMN_NAME in self._fields
+
+    def names(self) -> list[str]:
+        """Return the columns' names, if they were sent."""
         reader = self._reader(_COLUMN_NAME)
         names = []
         for _ in self._types:
@@ -197,25 +195,51 @@ class _Description:
         reader.check_end()
         return names
 
-    def _unsigned(self) -> set[int] | None:
-        """Return the unsigned columns; None if signs were not sent."""
-        numeric = self._columns_of(self._numeric)
-        if not numeric:
+    def unsigned(self) -> set[int] | None:
+        """Return the unsigned columns; None if signs were not sent, or are ambiguous."""
+        numeric = self._columns_of(_NUMERIC)
+        with_years = self._columns_of(_NUMERIC | {FieldType.YEAR})
+        if not with_years or (not numeric and not self._is_mariadb):
             return set()
         if _SIGNEDNESS not in self._fields:
-            return None
-        reader = self._reader(_SIGNEDNESS)
-        bits = reader.take((len(numeric) + 7) // 8)
-        reader.check_end()
-        return {
-            index
-            for at, index in enumerate(numeric)
-            # The bit of a YEAR is always set.
-            if bits[at >> 3] << (at & 7) & 0x80 and self._types[index] != FieldType.YEAR
-        }
+            return None if numeric else set()
+        bits = self._fields[_SIGNEDNESS]
+        counted = self._unsigned_of(with_years, bits)
+        if self._is_mariadb or numeric == with_years:
+            without = counted
+        else:
+            without = self._unsigned_of(numeric, bits)
+        if counted is None and without is None:
+            raise MalformedEventError(
+                f"TABLE_MAP optional metadata field {_SIGNEDNESS} has the bits 0x{bits.hex()} for"
+                f" {len(with_years)} numeric columns"
+            )
+        if counted is None or without is None or counted == without:
+            return without if counted is None else counted
+        return counted if _VISIBILITY in self._fields else None
 
-    def _charsets(self, default: int, each: int, columns: list[int]) -> dict[int, str]:
-        """Return the charset of each of these columns; {} if charsets were not sent."""
+    def _unsigned_of(self, columns: list[int], bits: bytes) -> set[int] | None:
+        """Return the unsigned columns if the bits are of these columns; None if they can't be."""
+        if len(bits) != (len(columns) + 7) // 8:
+            return None
+        is_set = [bool(bits[at >> 3] << (at & 7) & 0x80) for at in range(8 * len(bits))]
+        found = {index for at, index in enumerate(columns) if is_set[at]}
+        years = set(self._columns_of((FieldType.YEAR,))) & set(columns)
+        if any(is_set[len(columns) :]) or not years <= found:
+            return None
+        return found - years
+
+    def charsets(self) -> dict[int, str]:
+        """Return the charset of each column for which one was sent."""
+        collations = self._collations(
+            _DEFAULT_CHARSET, _COLUMN_CHARSET, self._columns_of(self._character)
+        ) | self._collations(
+            _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET, self._columns_of(_LABELLED)
+        )
+        return {index: charset_of_collation(collation) for index, collation in collations.items()}
+
+    def _collations(self, default: int, each: int, columns: list[int]) -> dict[int, int]:
+        """Return the collation of each of these columns; {} if they were not sent."""
         collations: list[int]
         if each in self._fields:
             reader = self._reader(each)
@@ -233,9 +257,13 @@ class _Description:
                 collations[at] = collation
         else:
             return {}
+        return dict(zip(columns, collations, strict=True))
+
+    def labels(self, charsets: dict[int, str]) -> dict[int, tuple[str, ...]]:
+        """Return the labels of each column for which they were sent; needs its charset."""
         return {
-            index: charset_of_collation(collation)
-            for index, collation in zip(columns, collations, strict=True)
+            **self._labels(_ENUM_LABELS, FieldType.ENUM, charsets),
+            **self._labels(_SET_LABELS, FieldType.SET, charsets),
         }
 
     def _labels(

@@ -2,27 +2,85 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from helpers.later_logs import LATER, assert_equals_select, describe, read, schemas_of
+from helpers.later_logs import (
+    LATER,
+    assert_agree,
+    assert_equals_select,
+    describe,
+    read,
+    schemas_of,
+)
+from helpers.random_ddl import check_labelled
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
-SCENARIOS: dict[str, tuple[str, ...]] = {
-    "compressed": (),
-    "partial_json": (),
-    "later_types": ("v",),
-}
+PLAIN = (
+    "numbers",
+    "temporals",
+    "strings",
+    "charsets",
+    "json_docs",
+    "geometry",
+    "compressed",
+    "partial_json",
+    "later_types",
+)
+RANDOM_DDL = ("random_ddl_9701", "random_ddl_9703")
+# Those in which DDL changes columns that have rows: what it renames.
+WITH_DDL: dict[str, dict[str, str]] = {"full_metadata": {"n": "m"}, "later_ddl": {}}
+# Two-phase XA stops a read, and the first file of `tagged_gtid` is read below.
+WITH_XA = ("transactions", "tagged_gtid")
 PAYLOADS = ("json", "struct", "variant")
 
 
+def names_of(scenario: str) -> str:
+    return ",".join(schema.full_name for schema in schemas_of(scenario))
+
+
+def path_of(scenario: str) -> str:
+    return str(LATER / f"{scenario}.*.binlog")
+
+
+def test_every_scenario_is_read() -> None:
+    found = {path.stem for path in LATER.glob("*.json")}
+    assert found == {*PLAIN, *RANDOM_DDL, *WITH_DDL, *WITH_XA}
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", PLAIN)
 def test_rows_replayed_equal_select(scenario: str, payload: str) -> None:
-    tables = SCENARIOS[scenario]
-    names = ",".join(schema.full_name for schema in schemas_of(scenario, tables))
-    rows = read(str(LATER / f"{scenario}.*.binlog"), payload, tables=names)
-    assert_equals_select(rows, scenario, payload, tables)
+    rows = read(path_of(scenario), payload, tables=names_of(scenario))
+    assert_equals_select(rows, scenario, payload)
+
+
+def since_truncate(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that count: without those of a table before its TRUNCATE."""
+    emptied = {row["table"]: at for at, row in enumerate(rows) if row["op"] == "t"}
+    return [row for at, row in enumerate(rows) if at > emptied.get(row["table"], -1)]
+
+
+@pytest.mark.parametrize("scenario", WITH_DDL)
+def test_rows_replayed_through_ddl_equal_select(scenario: str) -> None:
+    rows = since_truncate(read(path_of(scenario), "json", tables=names_of(scenario)))
+    assert_equals_select(rows, scenario, "json", renamed=WITH_DDL[scenario])
+
+
+@pytest.mark.parametrize("scenario", RANDOM_DDL)
+def test_rows_between_random_ddl_are_those_of_the_statements(scenario: str) -> None:
+    check_labelled(describe(scenario), read(path_of(scenario), "json", tables="fx_random_ddl.*"))
+
+
+@pytest.mark.parametrize("payload", ["struct", "variant"])
+@pytest.mark.parametrize("scenario", [*WITH_DDL, *RANDOM_DDL])
+def test_each_payload_has_the_same_rows_through_ddl(scenario: str, payload: str) -> None:
+    path, tables = path_of(scenario), names_of(scenario)
+    mode = {"schemaEvolutionMode": "rescue"} if payload == "struct" else {}
+    rows = read(path, payload, tables=tables, **mode)
+    assert_agree(read(path, "json", tables=tables), rows, payload, path)
 
 
 def test_a_tag_is_in_the_gtid() -> None:

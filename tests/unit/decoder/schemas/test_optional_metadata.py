@@ -190,3 +190,39 @@ def test_metadata_that_is_cut() -> None:
             continue
         # Cut between two fields: what is left is complete or nothing.
         assert found is None or found.columns == EXPECTED.columns
+
+
+@pytest.mark.parametrize(
+    ("bits", "visibility", "unsigned"),
+    [
+        # id, y, n, f: the bit of a YEAR is always set.
+        (0b1100_0000, True, {"id"}),
+        (0b1000_0000, True, {"id"}),
+        (0b1110_0000, True, {"id", "n"}),
+        (0b0000_0000, True, set()),
+        (0b0100_0000, True, set()),
+        # Of servers before 8.0.23 there are three bits, or it is not known.
+        (0b1000_0000, False, {"id"}),
+        (0b1010_0000, False, {"id", "f"}),
+        (0b1101_0000, False, {"id", "f"}),
+        (0b1100_0000, False, None),
+    ],
+)
+def test_signs_of_mysql_with_and_without_years(
+    bits: int, visibility: bool, unsigned: set[str] | None
+) -> None:
+    fields = FIELDS | {1: bytes([bits])}
+    if not visibility:
+        del fields[12]
+    schema = described_schema(table_map(fields))
+    if unsigned is None:
+        assert schema is None
+    else:
+        assert schema is not None
+        assert {column.name for column in schema.columns if column.unsigned} == unsigned
+
+
+@pytest.mark.parametrize("bits", [b"", b"\xc0\x00", b"\x08", b"\xff"])
+def test_signs_that_fit_no_columns_are_malformed(bits: bytes) -> None:
+    with pytest.raises(MalformedEventError, match="for 4 numeric columns"):
+        described_schema(table_map(FIELDS | {1: bits}))

@@ -1,0 +1,66 @@
+"""The table maps of a log: which tables have rows, and what metadata says of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, ScannedLog
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["described_tables", "table_maps"]
+
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+
+
+def table_maps(log: ScannedLog, start: Position, databases: Collection[str]) -> Iterator[Event]:
+    """Yield the table maps of some databases; skips some equal ones.
+
+    Stops at an event that can't be skipped; the reader of the rows reports it.
+    """
+    filtering = EventFilter(lambda database, _: database in databases)
+    try:
+        if implementation() == "python":
+            yield from (event for event in log.events(start) if event.type == _TABLE_MAP)
+            return
+        scanner = LogScanner(filtering, whole_maps=True)
+        for found in log.scan(start, scanner, lambda _: NO_LIMIT):
+            if isinstance(found, Event):
+                filtering.feed(found)
+                scanner.learn(found)
+                if found.type == _TABLE_MAP:
+                    yield found
+    except MySQLBinlogError:
+        return
+
+
+def described_tables(
+    log: ScannedLog, start: Position, tables: Collection[Table]
+) -> dict[Table, TableSchema]:
+    """Return those of the tables that complete metadata describes, as the last table map does."""
+    found: dict[Table, TableSchema] = {}
+    if not tables:
+        return found
+    is_mariadb: dict[str, bool] = {}
+    for event in table_maps(log, start, {database for database, _ in tables}):
+        try:
+            table_map = TableMap.parse(event.body)
+            name = (table_map.database, table_map.table)
+            if name not in tables:
+                continue
+            if event.file not in is_mariadb:
+                is_mariadb[event.file] = "mariadb" in log.server_version(event.file).lower()
+            schema = described_schema(table_map, is_mariadb=is_mariadb[event.file])
+        except MySQLBinlogError:
+            continue  # the reader of the rows reports it
+        if schema is not None:
+            found[name] = schema
+    return found
