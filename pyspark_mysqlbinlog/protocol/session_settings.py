@@ -32,6 +32,10 @@ sql_auto_is_null
 timestamp                what the server's clock shows; MariaDB allows DEFAULT under any
                          secure_timestamp
 system_versioning_asof   SELECT shows the rows of a moment in the past (MariaDB 10.3.4)
+show_gipk_in_create_…    off: information_schema has no generated invisible primary keys, which
+                         are columns of the binlog's rows (MySQL 8.0.30; measured on 9.7.4)
+information_schema_      information_schema shows sizes of tables that are up to a day old, by which
+stats_expiry             a snapshot is planned (MySQL 8.0.3)
 =======================  ==========================================================================
 
 The character set of answers is set by pymysql, with SET NAMES after the server's init_connect.
@@ -69,7 +73,10 @@ SESSION_SETTINGS = (
     " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00', SESSION timestamp = DEFAULT,"
     " SESSION div_precision_increment = 4, SESSION default_week_format = 0,"
     " SESSION lc_time_names = 'en_US', SESSION sql_auto_is_null = 0"
-    " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
+    " /*!50708 , SESSION max_execution_time = 0 */"
+    " /*!80003 , SESSION information_schema_stats_expiry = 0 */"
+    " /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = 1 */"
+    " /*M!100101 , SESSION max_statement_time = 0 */"
     " /*M!100300 , SESSION idle_transaction_timeout = 0, SESSION idle_readonly_transaction_timeout"
     " = 0, SESSION idle_write_transaction_timeout = 0 */"
     " /*M!100304 , SESSION system_versioning_asof = DEFAULT */"
