@@ -148,7 +148,6 @@ GROUPS: dict[str, Values] = {
         "system_versioning_asof": "2001-01-01 00:00:00",
     },
     "mysql8": {
-        "binlog_row_metadata": "FULL",
         "binlog_row_value_options": "PARTIAL_JSON",
         "binlog_transaction_compression": 1,
         "default_collation_for_utf8mb4": "utf8mb4_general_ci",

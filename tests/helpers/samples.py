@@ -7,6 +7,9 @@ one that tries random values is repeated, ten times with ``sample(2, of=10)``.
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
 depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB.
 
+Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, or to logs that it serves,
+get the marker `newer` (see `mark_newer`).
+
 All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
 seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
 a case that is named by its id runs always.
@@ -23,7 +26,7 @@ import pytest
 
 from helpers.servers.available import KINDS
 
-__all__ = ["parts", "take_samples"]
+__all__ = ["mark_newer", "parts", "take_samples"]
 
 T = TypeVar("T")
 
@@ -36,6 +39,16 @@ _SERVERS = frozenset(
 def parts(values: Sequence[T], count: int) -> list[Sequence[T]]:
     """The values in so many parts; neighbours lie in different ones."""
     return [values[first::count] for first in range(count)]
+
+
+def mark_newer(items: Sequence[pytest.Item]) -> None:
+    """Mark what runs on other servers if other ones are the live ones."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        given = {*getattr(item, "fixturenames", ())}
+        given |= {str(value) for value in callspec.params.values()} if callspec else set()
+        if {"live", "e2e"} & {*item.path.parts} and not {"mysql56", "serve_captured"} & given:
+            item.add_marker(pytest.mark.newer)
 
 
 def take_samples(

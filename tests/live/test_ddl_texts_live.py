@@ -51,7 +51,8 @@ def test_statements_in_the_clients_charset(
     ours = {table: follower.now(table) for table in theirs}
     # The server logs it without its character set: a replica makes it another table.
     made_like_it = ours.pop("of tmp")
-    if follower.server.is_mysql9():  # which logs those of the columns
+    # 9.x logs those of the columns. But these clients' bytes may be UTF-8, too.
+    if follower.server.is_mysql9() and charset not in {"latin1", "cp1251", "koi8r"}:
         assert made_like_it == replace(theirs["of tmp"], charset=None)
     else:
         assert "character set" in str(made_like_it)

@@ -76,8 +76,10 @@ def no_second_try(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def test_rows_under_global_settings(
     server: Server, tables: Tables, account: Account, group: str
 ) -> None:
+    if group == "oracle" and server.is_mysql9():
+        pytest.skip("8.0 and later have no such sql_mode")
     with globally(server, GROUPS[group]) as found:
-        if not found and group == "mysql8" and server.version().startswith("5."):
+        if not found and group == "mysql8" and not server.is_mysql9():
             pytest.skip("it has none of these settings")
         assert found
         if "binlog_row_image" not in GROUPS[group]:
