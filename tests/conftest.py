@@ -96,8 +96,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_newer(items)
-    is_whole = config.getoption("markexpr") == "slow"
-    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole))
+    chosen = config.getoption("markexpr")
+    is_whole, is_newer = chosen == "slow", chosen.startswith("newer")
+    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole, is_newer=is_newer))
 
 
 @pytest.hookimpl(optionalhook=True)
