@@ -99,7 +99,7 @@ def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
         cursor.execute(f"SELECT {shown} FROM `{table}`")
         found = cursor.fetchall()
     if mirrored.server.is_mysql9():  # of a double it shows that it is none of the integers
-        found = [tuple(map(_without_point, names, row)) for row in found]
+        found = tuple(tuple(map(_without_point, names, row)) for row in found)
     selected = sorted(repr(tuple(map(_without_spaces, names, row))) for row in found)
     held = mirrored.rows(table).select(names).to_pylist()
     rows = sorted(repr(tuple(map(_as_selected, names, row.values()))) for row in held)
