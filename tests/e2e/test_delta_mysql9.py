@@ -199,6 +199,19 @@ CASES: Cases = {
         DELETE FROM computed WHERE id = 2;
         """,
     ),
+    "documents without a key": (
+        """
+        CREATE TABLE numbers (d JSON);
+        INSERT INTO numbers VALUES ('[5.0, 1e2]'), ('[5.0, 1e2]'),
+          (JSON_ARRAY(CAST(5 AS DECIMAL(3,1)), 5e0, 5)), (NULL), ('null');
+        """,
+        """
+        DELETE FROM numbers WHERE JSON_LENGTH(d) = 2 LIMIT 1;
+        UPDATE numbers SET d = '[-0.0, 0.0, 0.00001]' WHERE JSON_LENGTH(d) = 3;
+        INSERT INTO numbers SELECT * FROM numbers;
+        UPDATE numbers SET d = NULL WHERE JSON_LENGTH(d) = 3 LIMIT 1;
+        """,
+    ),
     "partial documents": (
         """
         CREATE TABLE documents (id INT PRIMARY KEY, d JSON, n INT);
