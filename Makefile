@@ -41,7 +41,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs \
+.PHONY: help demo test test-newer test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs \
 	servers newer-servers clean java classes
 
 help: ## Show this help
@@ -54,6 +54,12 @@ demo: $(VENV)/installed java servers ## Keep a small shop on a real MySQL in Del
 
 test: $(VENV)/installed java servers newer-servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# What depends on a server, with Debian's newest ones as the live MySQL and MariaDB.
+test-newer: $(VENV)/installed java newer-servers classes ## Run the tests that depend on a server on MySQL 9 and MariaDB 11
+	MYSQLBINLOG_TEST_SERVER=mysql9 MYSQLBINLOG_TEST_MARIADB=mariadb11 \
+		$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
+		-m "newer and not slow" tests/live tests/e2e $(PYTEST_ARGS)
 
 # The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
 MIN_VERSIONS := import tomllib; \

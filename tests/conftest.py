@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
-from helpers.samples import take_samples
+from helpers.samples import mark_newer, take_samples
 from helpers.servers import (
     MariaDB11Server,
     MySQL9Server,
@@ -95,8 +95,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    is_whole = config.getoption("markexpr") == "slow"
-    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole))
+    mark_newer(items)
+    chosen = config.getoption("markexpr")
+    is_whole, is_newer = chosen == "slow", chosen.startswith("newer")
+    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole, is_newer=is_newer))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -154,9 +156,12 @@ def mysql56() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def mariadb() -> Iterator[Server]:
+def mariadb(request: pytest.FixtureRequest) -> Iterator[Server]:
     """MariaDB (see `mariadb_kind`), shared by the whole run: use databases of your own."""
-    yield from _running(mariadb_kind())
+    if mariadb_kind() is MariaDB11Server:
+        yield request.getfixturevalue("mariadb11")
+    else:
+        yield from _running(mariadb_kind())
 
 
 @pytest.fixture(scope="session")

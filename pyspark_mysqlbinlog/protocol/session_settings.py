@@ -32,6 +32,10 @@ sql_auto_is_null
 timestamp                what the server's clock shows; MariaDB allows DEFAULT under any
                          secure_timestamp
 system_versioning_asof   SELECT shows the rows of a moment in the past (MariaDB 10.3.4)
+show_gipk_in_create_…    off: information_schema has no generated invisible primary keys, which
+                         are columns of the binlog's rows (MySQL 8.0.30; measured on 9.7.4)
+information_schema_      information_schema shows sizes of tables that are up to a day old, by which
+stats_expiry             a snapshot is planned (MySQL 8.0.3)
 =======================  ==========================================================================
 
 The character set of answers is set by pymysql, with SET NAMES after the server's init_connect.
@@ -59,20 +63,25 @@ _READ_SECONDS = 600
 #
 # A comment with a number is executed by MySQL of that version and later. MariaDB skips numbers from
 # 50700 on, and has its own kind, which is a plain comment for MySQL (the manuals, "Comments").
+#
+# One SESSION applies to all that follow it, and the statement has to fit into the smallest
+# max_allowed_packet: 1024 bytes.
 SESSION_SETTINGS = (
-    "SET SESSION autocommit = 0, SESSION autocommit = 1, SESSION completion_type = 0,"
-    " SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
-    " SESSION sql_mode = 'ALLOW_INVALID_DATES', SESSION sql_quote_show_create = 1,"
-    " SESSION sql_buffer_result = 0,"
-    f" SESSION lock_wait_timeout = {_LONGEST}, SESSION wait_timeout = {_LONGEST},"
-    f" SESSION net_read_timeout = {_READ_SECONDS}, SESSION net_write_timeout = {_LONGEST},"
-    " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00', SESSION timestamp = DEFAULT,"
-    " SESSION div_precision_increment = 4, SESSION default_week_format = 0,"
-    " SESSION lc_time_names = 'en_US', SESSION sql_auto_is_null = 0"
-    " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
-    " /*M!100300 , SESSION idle_transaction_timeout = 0, SESSION idle_readonly_transaction_timeout"
-    " = 0, SESSION idle_write_transaction_timeout = 0 */"
-    " /*M!100304 , SESSION system_versioning_asof = DEFAULT */"
+    "SET SESSION autocommit = 0, autocommit = 1, completion_type = 0,"
+    " sql_select_limit = 18446744073709551615, sql_big_selects = 1,"
+    " sql_mode = 'ALLOW_INVALID_DATES', sql_quote_show_create = 1, sql_buffer_result = 0,"
+    f" lock_wait_timeout = {_LONGEST}, wait_timeout = {_LONGEST},"
+    f" net_read_timeout = {_READ_SECONDS}, net_write_timeout = {_LONGEST},"
+    " lc_messages = 'en_US', time_zone = '+00:00', timestamp = DEFAULT,"
+    " div_precision_increment = 4, default_week_format = 0, lc_time_names = 'en_US',"
+    " sql_auto_is_null = 0"
+    " /*!50708 , max_execution_time = 0 */"
+    " /*!80003 , information_schema_stats_expiry = 0 */"
+    " /*!80030 , show_gipk_in_create_table_and_information_schema = 1 */"
+    " /*M!100101 , max_statement_time = 0 */"
+    " /*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,"
+    " idle_write_transaction_timeout = 0 */"
+    " /*M!100304 , system_versioning_asof = DEFAULT */"
 )
 
 # In each SELECT on a table (see above).

@@ -18,7 +18,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from helpers.servers import MySQL56Server, Server
+from helpers.servers import Server
+from helpers.servers.available import own_kind
 from helpers.spark_session import DELTA_JARS, Reads, with_delta
 from helpers.waiting import patience
 from pyspark_mysqlbinlog import errors
@@ -157,9 +158,10 @@ def reading(request: pytest.FixtureRequest, fails: Fails) -> Callable[..., Shown
 
 
 @pytest.fixture(scope="module")
-def own_server(mysql56: Server) -> Iterator[Server]:
+def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A MySQL whose logs and settings the module may spoil; there if the shared one is."""
-    with MySQL56Server() as server:
+    request.getfixturevalue(own_kind().name)
+    with own_kind()() as server:
         yield server
 
 
@@ -188,7 +190,7 @@ def account(spark: SparkSession) -> Iterator[Account]:
     def create(server: Server, *grants: str) -> Reads:
         # No other test's: a query that it left behind would connect as this one's.
         user = f"reader_{next(_NUMBERS)}"
-        server.execute(f"GRANT USAGE ON *.* TO '{user}'@'%' IDENTIFIED BY '{SECRET}'")
+        server.execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{SECRET}'")
         made.append((server, user))
         for grant in grants:
             server.execute(f"GRANT {grant} TO '{user}'@'%'")

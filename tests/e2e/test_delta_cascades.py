@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
+    # Which logs such changes: nothing is told, and nothing differs.
+    is_logged = live_server.is_mysql9()
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute(
         "CREATE TABLE parents (id INT PRIMARY KEY)",
@@ -40,9 +43,11 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
         "INSERT INTO emptied VALUES (1, 1), (2, 2), (3, 3)",
     )
     mirrored.run()
-    (warning,) = _warnings(caplog)
-    assert f"of {database}.deleted (ON DELETE CASCADE of {database}.parents);" in warning
-    assert "reload" in warning
+    warnings = _warnings(caplog)
+    assert len(warnings) == (0 if is_logged else 1)
+    for warning in warnings:
+        assert f"of {database}.deleted (ON DELETE CASCADE of {database}.parents);" in warning
+        assert "reload" in warning
     # One that comes later, and is told alone.
     mirror = mirrored.mirror()
     mirrored.execute("INSERT INTO parents VALUES (4)")
@@ -52,11 +57,13 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
         f"ALTER TABLE emptied ADD n INT, ADD {_KEY} SET NULL", "DELETE FROM parents WHERE id = 1"
     )
     mirror.start(spark, availableNow=True).awaitTermination()
-    (warning,) = _warnings(caplog)
-    assert f"of {database}.emptied (ON DELETE SET NULL of {database}.parents);" in warning
+    warnings = _warnings(caplog)
+    assert len(warnings) == (0 if is_logged else 1)
+    for warning in warnings:
+        assert f"of {database}.emptied (ON DELETE SET NULL of {database}.parents);" in warning
     mirrored.assert_equal("parents")
     for table in ("deleted", "emptied"):
-        with pytest.raises(AssertionError):
+        with nullcontext() if is_logged else pytest.raises(AssertionError):
             mirrored.assert_equal(table)
     for day in ("monday", "tuesday"):
         mirrored.options["reload"] = f"{day}: {database}.deleted, {database}.emptied"

@@ -255,7 +255,7 @@ def test_a_log_that_was_begun_anew(
     logged.execute(*(f"INSERT INTO t VALUES ({n})" for n in range(50)))
     logged.run()
     before = _seq(logged)
-    own_server.execute("RESET MASTER")
+    own_server.reset_binlog()
     logged.execute(*(f"INSERT INTO t VALUES ({100 + n})" for n in range(10)))
     logged.options["startingOffset"] = again
     with pytest.raises(Exception, match=r"another event .* set another path for its change log"):

@@ -218,7 +218,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
         patched.setattr(BatchRunner, "_apply_to_mirror", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
-    own_server.execute("RESET MASTER")
+    own_server.reset_binlog()
     while own_server.position() <= end:
         mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
     refused: list[type[BaseException]] = []

@@ -98,11 +98,18 @@ def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"SELECT {shown} FROM `{table}`")
         found = cursor.fetchall()
+    if mirrored.server.is_mysql9():  # of a double it shows that it is none of the integers
+        found = tuple(tuple(map(_without_point, names, row)) for row in found)
     selected = sorted(repr(tuple(map(_without_spaces, names, row))) for row in found)
     held = mirrored.rows(table).select(names).to_pylist()
     rows = sorted(repr(tuple(map(_as_selected, names, row.values()))) for row in held)
     assert rows == selected
     return len(rows)
+
+
+def _without_point(name: str, value: Any) -> Any:
+    """Documents without the fraction 0 of their numbers."""
+    return value if value is None or name != "j" else re.sub(r"(\d)\.0\b", r"\1", value)
 
 
 def _without_spaces(name: str, value: Any) -> Any:
@@ -232,7 +239,7 @@ def test_rows_that_are_loaded_while_they_change(
         "CREATE TABLE m LIKE t",
         "ALTER TABLE m ENGINE=MyISAM",
         "INSERT INTO m SELECT * FROM t",
-        "CREATE TABLE empty (a INT)",
+        "CREATE TABLE `empty` (a INT)",
     )
     random, is_over = Random(2), Event()
 
@@ -240,7 +247,7 @@ def test_rows_that_are_loaded_while_they_change(
         with any_server.connect(database=any_database, autocommit=True) as connection:
             cursor = connection.cursor()
             while not is_over.is_set():
-                for sql in [*_statements(random, 5), "INSERT INTO empty VALUES (1)"]:
+                for sql in [*_statements(random, 5), "INSERT INTO `empty` VALUES (1)"]:
                     cursor.execute(sql)
                     cursor.execute(re.sub(r"\bt\b", "m", sql))
 
@@ -251,7 +258,7 @@ def test_rows_that_are_loaded_while_they_change(
         finally:
             is_over.set()
         writing.result()
-    mirrored.execute("DELETE FROM empty LIMIT 2", "INSERT INTO empty VALUES (1), (NULL)")
+    mirrored.execute("DELETE FROM `empty` LIMIT 2", "INSERT INTO `empty` VALUES (1), (NULL)")
     mirrored.run()
     assert _assert_equal(mirrored, "t") > 1000
     assert _assert_equal(mirrored, "m") > 1000

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.live_log import new_database
-from helpers.servers import MariaDBServer, MySQL56Server, Server
+from helpers.servers import Server
+from helpers.servers.available import mariadb_kind, own_kind
 from helpers.spark_session import Reads
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
@@ -30,8 +31,8 @@ def insensitive(request: pytest.FixtureRequest) -> Iterator[Server]:
         if live.execute("SELECT @@lower_case_table_names") == [(1,)]:
             yield live
             return
-    request.getfixturevalue("mysql56" if request.param == "mysql" else "mariadb")  # or a skip
-    kind = MySQL56Server if request.param == "mysql" else MariaDBServer
+    kind = own_kind() if request.param == "mysql" else mariadb_kind()
+    request.getfixturevalue(kind.name)  # it says what is missing
     with kind([_INSENSITIVE]) as server:
         yield server
 

@@ -199,7 +199,7 @@ def test_a_lost_checkpoint_and_a_log_that_was_begun_anew(
     mirrored.run()
     mirrored.execute(*(f"INSERT INTO t VALUES ({n})" for n in range(50)))
     mirrored.run()
-    own_server.execute("RESET MASTER")
+    own_server.reset_binlog()
     mirrored.execute(*(f"INSERT INTO t VALUES ({100 + n})" for n in range(more)))
     mirrored.options["startingOffset"] = "earliest"
     query = mirrored.mirror("another checkpoint").start(spark, availableNow=True)

@@ -17,6 +17,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered, last_offset
 from helpers.servers import LocalServer
+from helpers.servers.available import own_kind
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -27,7 +28,7 @@ TABLES = ("t", "k")
 @pytest.fixture(params=own_servers())
 def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """One whose binlog is at aaa-bin.000004, with a table with a key and one without."""
-    request.getfixturevalue("mysql56")  # it says what is missing
+    request.getfixturevalue(own_kind().name)  # it says what is missing
     with request.param([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         server.execute(
             "CREATE DATABASE shop CHARACTER SET utf8mb4",

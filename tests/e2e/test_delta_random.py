@@ -30,7 +30,8 @@ from helpers.evolving_table import EvolvingTable
 from helpers.ingest_process import Ingest
 from helpers.live_log import new_database, schemas_of, selected
 from helpers.mirrored_rows import assert_same_rows
-from helpers.servers import LocalServer, MySQL56Server, Server
+from helpers.servers import LocalServer, Server
+from helpers.servers.available import own_kind
 from helpers.spark_session import DELTA_JARS, DELTA_SETTINGS, Reads
 from helpers.waiting import patience
 from helpers.workload_writer import TABLES, Writer
@@ -74,7 +75,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
         return
     # Else a killed server has rows in its log that it has lost.
     durable = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]
-    with MySQL56Server(durable) as server:
+    with own_kind()(durable) as server:
         yield server
 
 

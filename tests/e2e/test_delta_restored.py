@@ -17,14 +17,16 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import killed_behind, with_short_steps
-from helpers.servers import LocalServer, MySQL56Server, Server
+from helpers.servers import LocalServer, Server
+from helpers.servers.available import own_kind
 
 
 @pytest.fixture
-def put_back(mysql56: Server, tmp_path: Path) -> Any:
+def put_back(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A server, and what puts it back to where it was when `keep` was called."""
+    request.getfixturevalue(own_kind().name)  # it says what is missing
     # A snapshot has what is on the disk.
-    with MySQL56Server(["--innodb-flush-log-at-trx-commit=1"]) as server:
+    with own_kind()(["--innodb-flush-log-at-trx-commit=1"]) as server:
         yield server, Snapshot(server, tmp_path / "snapshot")
 
 

@@ -103,8 +103,8 @@ class Command:
 def shop(live_server: Server, database: str) -> Iterator[str]:
     """A database with a table, and an account for the command alone."""
     live_server.execute(
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{USER}'@'%'"
-        f" IDENTIFIED BY '{SECRET}'",
+        f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{SECRET}'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{USER}'@'%'",
         f"GRANT SELECT ON `{database}`.* TO '{USER}'@'%'",
         "CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, v INT)",
         "INSERT INTO orders (v) VALUES (1), (2), (3)",

@@ -116,5 +116,7 @@ def plans_of(client: ReplicaClient) -> Iterator[Plans]:
 
     with patch.object(client, "query", noted):
         yield plans
+    # By default 9.x shows a tree.
+    explain = "EXPLAIN FORMAT=TRADITIONAL" if client.server_version.startswith("9.") else "EXPLAIN"
     for statement in plans.statements:
-        plans.explained.extend(client.records(f"EXPLAIN {statement}"))
+        plans.explained.extend(client.records(f"{explain} {statement}"))

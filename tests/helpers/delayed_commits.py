@@ -89,33 +89,41 @@ class HeldBySemiSync(Held):
 
     def __init__(self, server: Server) -> None:
         self.server = server
+        self._kind = _kind(server)
         self.release()
 
     @classmethod
     @contextmanager
     def on(cls, server: Server) -> Iterator[HeldBySemiSync]:
+        kind = _kind(server)
         has_it = "mariadb" in server.version().lower() or server.execute(
-            "SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'rpl_semi_sync_master'"
+            f"SELECT 1 FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'rpl_semi_sync_{kind}'"
         )
         if not has_it:
-            server.execute("INSTALL PLUGIN rpl_semi_sync_master SONAME 'semisync_master.so'")
+            server.execute(f"INSTALL PLUGIN rpl_semi_sync_{kind} SONAME 'semisync_{kind}.so'")
         try:
             yield cls(server)
         finally:
-            server.execute("SET GLOBAL rpl_semi_sync_master_enabled = 0")
+            server.execute(f"SET GLOBAL rpl_semi_sync_{kind}_enabled = 0")
             if not has_it:
-                server.execute("UNINSTALL PLUGIN rpl_semi_sync_master")
+                server.execute(f"UNINSTALL PLUGIN rpl_semi_sync_{kind}")
 
     def hold(self) -> None:
+        replica = "replica" if self._kind == "source" else "slave"
         self.server.execute(
-            "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
-            "SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1",
-            f"SET GLOBAL rpl_semi_sync_master_timeout = {_LONGEST}000",
-            "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+            f"SET GLOBAL rpl_semi_sync_{self._kind}_wait_point = 'AFTER_SYNC'",
+            f"SET GLOBAL rpl_semi_sync_{self._kind}_wait_no_{replica} = 1",
+            f"SET GLOBAL rpl_semi_sync_{self._kind}_timeout = {_LONGEST}000",
+            f"SET GLOBAL rpl_semi_sync_{self._kind}_enabled = 1",
         )
 
     def release(self) -> None:
-        self.server.execute("SET GLOBAL rpl_semi_sync_master_enabled = 0")
+        self.server.execute(f"SET GLOBAL rpl_semi_sync_{self._kind}_enabled = 0")
+
+
+def _kind(server: Server) -> str:
+    """How the plugin calls the server: 9.x has only the newer word."""
+    return "source" if server.version().startswith("9.") else "master"
 
 
 class SlowSyncServer(MySQL56Server):

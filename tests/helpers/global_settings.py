@@ -69,6 +69,7 @@ GROUPS: dict[str, Values] = {
     "oracle": {"sql_mode": "ORACLE"},
     "uncommitted": {
         "tx_isolation": "READ-UNCOMMITTED",
+        "transaction_isolation": "READ-UNCOMMITTED",
         "time_zone": "+05:30",
         "lc_messages": "de_DE",
         "lc_time_names": "ja_JP",
@@ -78,7 +79,9 @@ GROUPS: dict[str, Values] = {
     },
     "serializable": {
         "tx_isolation": "SERIALIZABLE",
+        "transaction_isolation": "SERIALIZABLE",
         "tx_read_only": 1,
+        "transaction_read_only": 1,
         "read_only": 1,
         "super_read_only": 1,
         "optimizer_switch": FLIPPED,
@@ -143,6 +146,17 @@ GROUPS: dict[str, Values] = {
         "sql_notes": 0,
         # What the SELECTs of a session show then was there at that moment.
         "system_versioning_asof": "2001-01-01 00:00:00",
+    },
+    "mysql8": {
+        "binlog_row_value_options": "PARTIAL_JSON",
+        "binlog_transaction_compression": 1,
+        "default_collation_for_utf8mb4": "utf8mb4_general_ci",
+        "internal_tmp_mem_storage_engine": "MEMORY",
+        "print_identified_with_as_hex": 1,
+        "show_gipk_in_create_table_and_information_schema": 0,
+        "sql_generate_invisible_primary_key": 1,
+        "terminology_use_previous": "BEFORE_8_0_26",
+        "windowing_use_high_precision": 0,
     },
 }
 
@@ -211,8 +225,9 @@ def plain_account(server: Server) -> Iterator[dict[str, str]]:
     """The options of an account without SUPER: `init_connect` and `read_only` apply to it."""
     name, password = "settings_reader", "secret"
     server.execute(
+        f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'",
         "GRANT SELECT, LOCK TABLES, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO"
-        f" {name}@'%' IDENTIFIED BY '{password}'"
+        f" {name}@'%'",
     )
     try:
         yield {"user": name, "password": password}

@@ -96,7 +96,7 @@ def _quoted(name: str) -> str:
 
 def _shown(column: ColumnSchema) -> str:
     name = _quoted(column.name)
-    is_hex = column.type in BINARIES or column.type in SPATIAL_TYPES or column.type == "bit"
+    is_hex = column.type in BINARIES | SPATIAL_TYPES | {"bit", "vector"}
     return f"HEX({name})" if is_hex else name
 
 

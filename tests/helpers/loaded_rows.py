@@ -46,7 +46,12 @@ def select_images(
     typed = payload.kind == "variant" or (
         payload.kind == "struct" and payload.options.json_type == "variant"
     )
-    plan = ResultPlan.make(schema, payload.columns.excludes, typed_json=typed)
+    plan = ResultPlan.make(
+        schema,
+        payload.columns.excludes,
+        typed_json=typed,
+        doubles_have_points=server.is_mysql9(),
+    )
     key = ", ".join(map(quoted, schema.primary_key))
     order = f"ORDER BY {key}" if key else ""
     with raw_client(server) as client:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from helpers.servers import LocalServer, MySQL56Server
+from helpers.servers import LocalServer
+from helpers.servers.available import own_kind
 from helpers.servers.mysql57 import MySQL57Server
 
 __all__ = ["INDEX", "name_log", "own_servers", "restart_with_log_name"]
@@ -25,7 +26,7 @@ def restart_with_log_name(server: LocalServer, base: str) -> None:
 
 def own_servers() -> list[type[LocalServer]]:
     """The kinds of MySQL of which a test can start one, and start it again."""
-    kinds: list[type[LocalServer]] = [MySQL56Server]
+    kinds = [own_kind()]
     if MySQL57Server.missing() is None:
         kinds.append(MySQL57Server)
     return kinds

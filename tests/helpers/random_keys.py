@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -74,6 +74,23 @@ _COLUMNS: list[tuple[str, Literals]] = [
     _text("ascii", "ascii", "ascii_general_ci", "aAzZ09 '\\"),
 ]
 
+# Of MySQL 8.0 and later; a CHAR is no key here, for trailing spaces count.
+_NEWER_COLUMNS: list[tuple[str, Literals]] = [
+    (
+        f"VARCHAR(6) CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation}",
+        _hexed(_LETTERS + "漢😀" + more, "utf8mb4", "utf-8", 4),
+    )
+    for collation, more in {
+        "0900_ai_ci": "ñ",
+        "0900_as_ci": "ñ",
+        "0900_as_cs": "ñ",
+        "0900_bin": "",
+        "de_pb_0900_ai_ci": "äÄ",
+        "ja_0900_as_cs_ks": "かがカガ",
+        "zh_0900_as_cs": "汉字",
+    }.items()
+]
+
 
 @dataclass(frozen=True)
 class RandomKey:
@@ -84,6 +101,7 @@ class RandomKey:
     kind: str
     engine: str
     partitions: int
+    descending: tuple[int, ...] = ()
 
     @property
     def has_bit_in_front(self) -> bool:
@@ -92,8 +110,10 @@ class RandomKey:
     @property
     def create(self) -> str:
         columns = "".join(f"c{n} {text} NOT NULL, " for n, text in enumerate(self.columns))
-        key = ", ".join(f"c{n}" for n in self.order)
-        parts = f" PARTITION BY KEY ({key}) PARTITIONS {self.partitions}" if self.partitions else ""
+        names = ", ".join(f"c{n}" for n in self.order)
+        key = ", ".join(f"c{n}{' DESC' * (n in self.descending)}" for n in self.order)
+        partitioned = f" PARTITION BY KEY ({names}) PARTITIONS {self.partitions}"
+        parts = partitioned if self.partitions else ""
         return (
             f"CREATE TABLE t ({columns}n INT NOT NULL, {self.kind} ({key}))"
             f" ENGINE={self.engine} CHARACTER SET latin1{parts}"
@@ -101,9 +121,15 @@ class RandomKey:
 
 
 @st.composite
-def random_keys(draw: st.DrawFn) -> tuple[RandomKey, Literals]:
-    """A key, and rows' values for its columns: ``1, 'a'``."""
-    chosen = draw(st.lists(st.sampled_from(_COLUMNS), min_size=1, max_size=3))
+def random_keys(draw: st.DrawFn, *, newer: bool = False) -> tuple[RandomKey, Literals]:
+    """A key, and rows' values for its columns: ``1, 'a'``.
+
+    newer : of MySQL 8.0 and later.
+    """
+    columns = st.sampled_from(_COLUMNS)
+    if newer:
+        columns |= st.sampled_from(_NEWER_COLUMNS)
+    chosen = draw(st.lists(columns, min_size=1, max_size=3))
     texts = st.sampled_from(("CHAR", "VARCHAR"))
     key = RandomKey(
         columns=[definition.replace("{}", draw(texts)) for definition, _ in chosen],
@@ -112,6 +138,12 @@ def random_keys(draw: st.DrawFn) -> tuple[RandomKey, Literals]:
         engine=draw(st.sampled_from(("InnoDB", "InnoDB", "MyISAM"))),
         partitions=draw(st.sampled_from((0, 0, 0, 3))),
     )
+    if newer:
+        which = draw(st.sets(st.sampled_from(key.order)))
+        # InnoDB is the only engine that it partitions, or reads backwards.
+        key = replace(key, descending=tuple(which))
+        if which or key.partitions:
+            key = replace(key, engine="InnoDB")
     # Few values of each column, so that they come together in many ways.
     pools = [draw(st.lists(literals, min_size=1, max_size=5)) for _, literals in chosen]
     return key, st.tuples(*map(st.sampled_from, pools)).map(", ".join)

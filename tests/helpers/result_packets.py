@@ -39,6 +39,7 @@ def plan_of(
     *,
     excluded: frozenset[int] = frozenset(),
     typed_json: bool = False,
+    doubles_have_points: bool = False,
 ) -> ResultPlan:
     """A plan of a table `d.t` whose columns are called by their numbers."""
     named = tuple(replace(each, name=str(at)) for at, each in enumerate(columns))
@@ -46,6 +47,7 @@ def plan_of(
         TableSchema("d", "t", named),
         lambda _, __, name: int(name) in excluded,
         typed_json=typed_json,
+        doubles_have_points=doubles_have_points,
     )
 
 

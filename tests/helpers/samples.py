@@ -7,6 +7,9 @@ one that tries random values is repeated, ten times with ``sample(2, of=10)``.
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
 depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB.
 
+Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, or to logs that it serves,
+get the marker `newer`. A run of these takes each case on one kind of server.
+
 All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
 seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
 a case that is named by its id runs always.
@@ -23,7 +26,7 @@ import pytest
 
 from helpers.servers.available import KINDS
 
-__all__ = ["parts", "take_samples"]
+__all__ = ["mark_newer", "parts", "take_samples"]
 
 T = TypeVar("T")
 
@@ -38,20 +41,32 @@ def parts(values: Sequence[T], count: int) -> list[Sequence[T]]:
     return [values[first::count] for first in range(count)]
 
 
+def mark_newer(items: Sequence[pytest.Item]) -> None:
+    """Mark what runs on other servers if other ones are the live ones."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        given = {*getattr(item, "fixturenames", ())}
+        given |= {str(value) for value in callspec.params.values()} if callspec else set()
+        if {"live", "e2e"} & {*item.path.parts} and not {"mysql56", "serve_captured"} & given:
+            item.add_marker(pytest.mark.newer)
+
+
 def take_samples(
-    items: Sequence[pytest.Item], seed: str, *, is_whole: bool
+    items: Sequence[pytest.Item], seed: str, *, is_whole: bool, is_newer: bool = False
 ) -> dict[str, tuple[int, int]]:
     """Mark as slow what this run does not take; gives how many cases it takes of each test.
 
     is_whole : all cases are slow, and none is counted.
+    is_newer : each case runs on one kind of server, as if it were marked so.
     """
     groups: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not item.get_closest_marker("slow"):
+        is_meant = not is_newer or item.get_closest_marker("newer")
+        if is_meant and not item.get_closest_marker("slow"):
             if (sample := item.get_closest_marker("sample")) is not None:
                 name = item.nodeid.partition("[")[0]
                 groups[name, _engine(item), sample.args[0]].append(item)
-            elif item.get_closest_marker("one_server"):
+            elif is_newer or item.get_closest_marker("one_server"):
                 name = item.nodeid.partition("::")[0]
                 groups[f"{name}, one server each", _without_server(item), 1].append(item)
     counts: dict[str, tuple[int, int]] = {}

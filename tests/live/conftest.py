@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
-from helpers.servers.available import every_server
+from helpers.servers import LocalServer, Server
+from helpers.servers.available import every_server, own_kinds
 from helpers.source_runner import Spark, new_reader
 from helpers.stream_query import Query
 from helpers.tracker_harness import Follower
@@ -16,7 +16,6 @@ NewStream = Callable[..., Spark]
 
 # Of the tracker that `follower` gives.
 DATABASE = "followed_live"
-LOCAL: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mariadb": MariaDBServer}
 
 
 @pytest.fixture
@@ -47,11 +46,11 @@ def table(any_server: Server, any_database: str) -> str:
     return f"{any_database}.t"
 
 
-@pytest.fixture(params=LOCAL)
+@pytest.fixture(params=own_kinds())
 def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server of this test's own, of either kind, that loses no commit when it is killed."""
     request.getfixturevalue(request.param)  # it says what is missing
-    with LOCAL[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
+    with own_kinds()[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
         yield server
 
 

@@ -27,6 +27,9 @@ def test_rules_that_change_rows(any_server: Server, any_database: str) -> None:
     settings = parse_options(any_server.options(tables=f"{any_database}.*")).server_settings()
     with ReplicaClient.connect(settings) as client:
         found = [str(each) for each in cascades_into(client, wanted)]
+    if any_server.is_mysql9():  # which logs these changes
+        assert found == []
+        return
     assert found == [
         f"{any_database}.deleted (ON DELETE CASCADE of {any_database}.p)",
         f"{any_database}.emptied (ON DELETE SET NULL and ON UPDATE CASCADE of {any_database}.p)",

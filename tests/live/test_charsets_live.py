@@ -6,6 +6,7 @@ import pytest
 
 from helpers.charset_sweep import SWEPT, swept_codes
 from helpers.servers import Server
+from helpers.servers.available import every_server
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
@@ -18,7 +19,7 @@ def _is_text(raw: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("server_name", ["mysql56", "mariadb"])
+@pytest.mark.parametrize("server_name", every_server())
 @pytest.mark.parametrize("charset", SWEPT)
 def test_every_code_has_the_characters_that_select_shows(
     server_name: str, charset: str, request: pytest.FixtureRequest

@@ -91,7 +91,7 @@ def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
 
     @seed(SEED)
     @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
-    @given(random_keys(), st.data())
+    @given(random_keys(newer=server.is_mysql9()), st.data())
     def check(made: tuple[RandomKey, st.SearchStrategy[str]], data: st.DataObject) -> None:
         definition, values = made
         writer.query(f"DROP TABLE IF EXISTS {DATABASE}.t")

@@ -271,7 +271,10 @@ def test_labels_with_every_kind_of_character(server: LocalServer) -> None:
             assert list(schema.columns[0].labels) == LABELS
 
 
-VERSIONS = ("", "50503", "50624", "50625", "50700", "50701", "80000", "99999", "101100", "110000")
+VERSIONS = (
+    *("", "50503", "50624", "50625", "50700", "50701", "80000", "90700", "99999"),
+    *("080000", "505037", "101100", "110000"),
+)
 
 
 @pytest.mark.parametrize("server", every_server(), indirect=True)
@@ -284,11 +287,15 @@ def test_executable_comments(server: LocalServer) -> None:
         read = TokenStream(sql, context)
         read.expect("SELECT")
         assert (read.integer(), read.accept("+")) == (1, found == 2), sql
-    if server.is_mariadb:  # where a version may have six digits
+    if server.is_mariadb or server.is_mysql9():  # where a version may have six digits
         for version in VERSIONS:
             if len(version) == 6:
-                ((found,),) = server.execute(f"SELECT /*!{version} 1 + */ 1")
+                sql = f"SELECT /*!{version} 1 + */ 1"
+                ((found,),) = server.execute(sql)
                 assert context.executes(int(version), for_mariadb=False) == (found == 2), version
+                read = TokenStream(sql, context)
+                read.expect("SELECT")
+                assert (read.integer(), read.accept("+")) == (1, found == 2), sql
     else:  # the sixth digit is text
         for version in ("50503", "50624", "00000"):
             sql = f"SELECT /*!{version}7 + */ 1"

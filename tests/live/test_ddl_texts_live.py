@@ -50,7 +50,12 @@ def test_statements_in_the_clients_charset(
     theirs = follower.from_server()
     ours = {table: follower.now(table) for table in theirs}
     # The server logs it without its character set: a replica makes it another table.
-    assert "character set" in str(ours.pop("of tmp"))
+    made_like_it = ours.pop("of tmp")
+    # 9.x logs those of the columns. But these clients' bytes may be UTF-8, too.
+    if follower.server.is_mysql9() and charset not in {"latin1", "cp1251", "koi8r"}:
+        assert made_like_it == replace(theirs["of tmp"], charset=None)
+    else:
+        assert "character set" in str(made_like_it)
     assert ours == {table: theirs[table] for table in ours}
     assert set(ours) == {name, f"{name} made"}
     assert label in theirs[name].columns[1].labels
@@ -121,11 +126,16 @@ SESSIONS = [
 ]
 
 
+GONE_MODES = ("ORACLE", "NO_TABLE_OPTIONS", "MYSQL40", "MAXDB")
+
+
 @pytest.mark.parametrize(("session", "create", "words"), SESSIONS)
 def test_what_hangs_on_the_session(
     follower: Follower, session: str, create: str, words: str
 ) -> None:
     """Either it is what the server has, or it is not known."""
+    if follower.server.is_mysql9() and any(mode in session for mode in GONE_MODES):
+        pytest.skip("8.0 and later have no such sql_mode")
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE `née` (`prix é` INT, e ENUM('é') CHARACTER SET utf8)")

@@ -109,6 +109,10 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "sql_auto_is_null": 1,
     }
     values |= dict.fromkeys(IDLE_TIMEOUTS, 1)
+    values |= {
+        "information_schema_stats_expiry": 3600,
+        "show_gipk_in_create_table_and_information_schema": 0,
+    }
     with globally(any_server, values) as known, client_of(any_server) as client:
         found = client.query("SELECT " + ", ".join(f"@@SESSION.{name}" for name in known))[0]
         is_mariadb = client.is_mariadb
@@ -132,6 +136,11 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
     }
     if is_mariadb:
         expected |= dict.fromkeys(IDLE_TIMEOUTS, 0)
+    elif any_server.version().startswith("9."):
+        expected |= {
+            "information_schema_stats_expiry": 0,
+            "show_gipk_in_create_table_and_information_schema": 1,
+        }
     assert dict(zip(known, found, strict=True)) == expected
 
 

@@ -32,14 +32,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 
 
-@pytest.fixture(scope="module")
-def server(live_server: Server) -> Server:
-    if not live_server.version().startswith("5.7"):
+@pytest.fixture(scope="module", params=dict.fromkeys(("live_server", "mysql9")))
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    if found.version().startswith("5.6"):
         pytest.skip(
-            f"{live_server.name} has no JSON: start a Docker engine, or name a MySQL 5.7 by"
+            f"{found.name} has no JSON: start a Docker engine, or name a MySQL 5.7 by"
             " MYSQLBINLOG_TEST_URL"
         )
-    return live_server
+    return found
 
 
 @pytest.fixture
@@ -230,7 +231,7 @@ def test_a_server_that_does_not_tell_sizes(server: Server, scratch: str) -> None
         database=scratch,
     )
     (schema,), events = copied(server, scratch, ["t"])
-    plan = ResultPlan.make(schema, typed_json=True)
+    plan = ResultPlan.make(schema, typed_json=True, doubles_have_points=server.is_mysql9())
     with raw_client(server) as client:
         older = _Older(client)
         images = list(read_rows(older, plan, "ORDER BY id", RowImages))

@@ -33,7 +33,7 @@ def database(any_server: Server, table: str) -> str:
     name = table.partition(".")[0]
     any_server.execute(
         f"CREATE TABLE {name}.u (id INT PRIMARY KEY, a INT, b INT)",
-        f"CREATE TABLE {name}.empty (id INT PRIMARY KEY, a INT, b INT)",
+        f"CREATE TABLE {name}.`empty` (id INT PRIMARY KEY, a INT, b INT)",
     )
     fill(any_server, table, 1, 3000)
     fill(any_server, f"{name}.u", 1, 10)

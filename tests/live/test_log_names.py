@@ -20,7 +20,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType
 
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
-from helpers.servers import LocalServer, MariaDBServer
+from helpers.servers import LocalServer
+from helpers.servers.available import mariadb_kind, own_kinds
 from helpers.source_runner import Offset, Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
@@ -48,11 +49,11 @@ TABLE = "shop.t"
 PREPARE = "XA PREPARE 'x'"
 
 
-@pytest.fixture(params=[*own_servers(), MariaDBServer])
+@pytest.fixture(params=[*own_servers(), mariadb_kind()])
 def shop(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server of the test's own, whose binlog is at aaa-bin.000004."""
     kind: type[LocalServer] = request.param
-    if kind.name in {"mysql56", "mariadb"}:
+    if kind in own_kinds().values():
         request.getfixturevalue(kind.name)  # it says what is missing
     with kind([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         server.execute("CREATE DATABASE shop", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
@@ -400,7 +401,7 @@ def reset_master(server: LocalServer) -> None:
     assert server.datadir is not None
     began = int((server.datadir / server.position()[0]).stat().st_ctime)
     wait_until(lambda: time() >= began + 2, "the second is over")
-    server.execute("RESET MASTER")
+    server.reset_binlog()
 
 
 def test_the_next_sequence_is_replaced_before_it_is_entered(
@@ -435,7 +436,7 @@ def test_a_dump_that_outlives_reset_master_passes_over_no_file(
         # More than the sockets have room for: the server waits in the middle of it.
         for number in range(150):
             shop.execute(f"INSERT INTO shop.large VALUES ({number}, REPEAT('x', 200000))")
-        shop.execute("RESET MASTER")
+        shop.reset_binlog()
         for number in range(200, 208):
             shop.execute(f"INSERT INTO shop.large VALUES ({number}, 'x')")
             shop.rotate()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from helpers.log_names import INDEX, own_servers, restart_with_log_name
-from helpers.servers import LocalServer, MariaDBServer
+from helpers.servers import LocalServer
+from helpers.servers.available import mariadb_kind, own_kinds
 from helpers.source_runner import Offset, Spark, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
@@ -23,11 +24,11 @@ pytestmark = pytest.mark.one_server
 TABLE, KEYLESS = "shop.t", "shop.k"
 
 
-@pytest.fixture(params=[*own_servers(), MariaDBServer])
+@pytest.fixture(params=[*own_servers(), mariadb_kind()])
 def shop(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server of the test's own, whose binlog is in aaa-bin, with three rows in either table."""
     kind: type[LocalServer] = request.param
-    if kind.name in {"mysql56", "mariadb"}:
+    if kind in own_kinds().values():
         request.getfixturevalue(kind.name)  # it says what is missing
     with kind([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         restart_with_log_name(server, "aaa-bin")

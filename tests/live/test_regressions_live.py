@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from helpers.global_settings import globally
 from helpers.live_log import new_database
 from helpers.servers import MySQL56Server, Server
 from helpers.source_runner import Spark, ids, insert, new_reader
@@ -151,7 +152,11 @@ def test_load_data_as_a_statement(
     file.write_text("1\n2\n", encoding="utf-8")
     load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE"
     # The server may be anywhere: the client sends it the file.
-    with live_server.connect(local_infile=True) as connection, connection.cursor() as cursor:
+    with (
+        globally(live_server, {"local_infile": 1}),  # off by default from 8.0 on
+        live_server.connect(local_infile=True) as connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
         cursor.execute(f"{load} {table.replace('.t', '.other')}")
         cursor.execute("SET SESSION binlog_format = 'ROW'")
@@ -236,7 +241,8 @@ def secret(live_server: Server) -> Iterator[str]:
     """The password of the account `odd`."""
     password = "geheim-€-ä-漢"
     with live_server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("GRANT ALL ON *.* TO 'odd'@'%%' IDENTIFIED BY %s", (password,))
+        cursor.execute("CREATE USER 'odd'@'%%' IDENTIFIED BY %s", (password,))
+        cursor.execute("GRANT ALL ON *.* TO 'odd'@'%'")
     yield password
     live_server.execute("DROP USER 'odd'@'%'")
 

@@ -29,7 +29,7 @@ TABLE = "shop.t"
 @pytest.fixture
 def shop(own_server: LocalServer) -> LocalServer:
     own_server.execute("CREATE DATABASE shop", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
-    own_server.execute("RESET MASTER")
+    own_server.reset_binlog()
     return own_server
 
 
@@ -62,24 +62,25 @@ def grow_to(server: LocalServer, place: Offset, first: int) -> None:
 
 
 def with_same_sizes(server: LocalServer, place: Offset) -> None:
-    server.execute("RESET MASTER")
+    server.reset_binlog()
     insert(server, TABLE, 3, 4)
     assert server.position() == (place["file"], place["pos"])
 
 
 def with_more(server: LocalServer, place: Offset) -> None:
-    server.execute("RESET MASTER")
+    server.reset_binlog()
     insert(server, TABLE, 3, 4, 5)
 
 
 def with_less(server: LocalServer, place: Offset) -> None:
-    server.execute("RESET MASTER")
+    server.reset_binlog()
     insert(server, TABLE, 3)
 
 
 def with_other_sizes(server: LocalServer, place: Offset) -> None:
     """No event ends at the place."""
-    server.execute("RESET MASTER", f"INSERT INTO {TABLE} VALUES (3), (4), (5)")
+    server.reset_binlog()
+    server.execute(f"INSERT INTO {TABLE} VALUES (3), (4), (5)")
     grow_to(server, place, 6)
     assert server.position() != (place["file"], place["pos"])
 

@@ -22,6 +22,7 @@ from helpers.live_log import log_events, log_rows, new_database, schemas_of, sel
 from helpers.random_tables import RandomTable
 from helpers.replay import Number, Replay, payload_token, select_token
 from helpers.servers import Server
+from helpers.servers.available import every_server
 from helpers.value_lines import LINES
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
@@ -30,10 +31,8 @@ from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-SERVERS = ["mysql56", "mariadb"]
 
-
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=every_server())
 def server(request: pytest.FixtureRequest) -> Server:
     found: Server = request.getfixturevalue(request.param)
     return found

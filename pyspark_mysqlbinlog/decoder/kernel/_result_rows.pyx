@@ -40,6 +40,7 @@ cdef extern from "result_rows.hpp" namespace "mysqlbinlog" nogil:
         uint8_t scale
         uint8_t fsp
         cbool is_typed
+        cbool doubles_have_points
 
     cdef cppclass ResultRows:
         void add_column(const ResultColumn&) except +
@@ -62,7 +63,7 @@ cdef class RowEncoder:
     cdef Bytes _images
 
     def add_column(self, kind, *, uint8_t size, bint is_unsigned, uint8_t precision, uint8_t scale,
-                   uint8_t fsp, bint is_typed):
+                   uint8_t fsp, bint is_typed, bint doubles_have_points):
         """Add the next column of the plan; arguments that its kind does not use are 0."""
         cdef ResultColumn column
         column.kind = <Kind><int>(<object>Kind)[kind]
@@ -72,6 +73,7 @@ cdef class RowEncoder:
         column.scale = scale
         column.fsp = fsp
         column.is_typed = is_typed
+        column.doubles_have_points = doubles_have_points
         self._rows.add_column(column)
 
     def encode(self, const uint8_t[::1] packets, size_t enough):

@@ -18,13 +18,14 @@ namespace mysqlbinlog {
 class JsonEncoder {
 public:
     // Parses a document. False if Python must encode it: it is not JSON, or has a number whose type
-    // matters and is unknown. `typed`: all types matter.
-    bool read(Raw text, bool typed) {
+    // matters and is unknown. `typed`: all types matter. `doubles_have_points`: 5.0 may be a DOUBLE.
+    bool read(Raw text, bool typed, bool doubles_have_points) {
         nodes_.clear();
         scratch_.clear();
         at_ = text.data;
         end_ = text.data + text.size;
         typed_ = typed;
+        doubles_have_points_ = doubles_have_points;
         if (text.size > MAX_TEXT || !is_utf8(text.data, text.size)) return false;
         // A text without escapes is not longer than with them: pointers into it stay valid.
         scratch_.room(text.size + 1);
@@ -242,6 +243,10 @@ private:
         if (!has_point) return integer(text, whole, is_negative);
         const uint8_t* significant = whole;
         while (significant != behind && (*significant == '0' || *significant == '.')) ++significant;
+        if (doubles_have_points_ && behind[-1] == '0' && behind[-2] == '.') {
+            // A negative zero is no DECIMAL.
+            return is_negative && significant == behind && number_double(begin, behind);
+        }
         size_t count = 0;
         for (const uint8_t* each = significant; each != behind; ++each) count += *each != '.';
         const bool is_tiny = behind - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0;
@@ -416,6 +421,7 @@ private:
     const uint8_t* at_ = nullptr;
     const uint8_t* end_ = nullptr;
     bool typed_ = false;
+    bool doubles_have_points_ = false;
     std::vector<Node> nodes_;
     Bytes scratch_;
 };

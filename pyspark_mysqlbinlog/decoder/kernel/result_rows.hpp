@@ -42,6 +42,8 @@ struct ResultColumn {
     uint8_t fsp = 0;
     // Json: the types of all numbers matter.
     bool is_typed = false;
+    // Json: a DOUBLE without a fraction is shown as 5.0.
+    bool doubles_have_points = false;
 };
 
 namespace result_rows {
@@ -399,7 +401,7 @@ public:
                 continue;
             }
             Raw text;
-            if (!read_text(in, text) || !json_.read(text, column.is_typed)) return false;
+            if (!read_text(in, text) || !json_.read(text, column.is_typed, column.doubles_have_points)) return false;
             const size_t size = json_.size();
             if (size >> (8 * column.size) != 0) return false;
             // A document may be longer than its text. Reserving memory moves the bytes written.

@@ -86,4 +86,5 @@ def _add_column(encoder: RowEncoder, column: SelectedColumn) -> None:
         scale=column.metadata & 0xFF if is_decimal else 0,
         fsp=column.metadata if column.kind in _FRACTIONAL else 0,
         is_typed=column.typed,
+        doubles_have_points=column.doubles_have_points,
     )

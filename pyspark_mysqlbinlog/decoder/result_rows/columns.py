@@ -120,6 +120,7 @@ class SelectedColumn:
     size : bytes of a stored value, or of the length before it.
     numbers : of a JSON column: the number types to select with it.
     typed : of a JSON column: whether the types of all its numbers matter.
+    doubles_have_points : of a JSON column: whether a DOUBLE without a fraction is shown as 5.0.
     """
 
     schema: ColumnSchema
@@ -130,6 +131,7 @@ class SelectedColumn:
     size: int
     numbers: NumberTypeQuery = _NOTHING_ASKED
     typed: bool = False
+    doubles_have_points: bool = False
 
     @property
     def what(self) -> str:
@@ -137,7 +139,9 @@ class SelectedColumn:
         return f"column `{self.schema.name}` ({self.schema.type})"
 
     @classmethod
-    def of(cls, column: ColumnSchema, *, excluded: bool, typed: bool) -> SelectedColumn:
+    def of(
+        cls, column: ColumnSchema, *, excluded: bool, typed: bool, doubles_have_points: bool
+    ) -> SelectedColumn:
         """Plan the column's part of the SELECT. SchemaMismatchError for an unknown type."""
         code, metadata = next(expected_fields(column))
         name = quoted(column.name)
@@ -152,6 +156,7 @@ class SelectedColumn:
             metadata,
             stored_size(code, metadata).size,
             typed=typed,
+            doubles_have_points=doubles_have_points,
         )
 
     @property
@@ -219,11 +224,13 @@ class ResultPlan:
         excluded: Callable[[str, str, str], bool] | None = None,
         *,
         typed_json: bool = False,
+        doubles_have_points: bool = False,
     ) -> ResultPlan:
         """Plan a table.
 
         excluded : (database, table, column) -> whether the column is excluded.
         typed_json : whether JSON documents become VARIANTs, in which numbers have types.
+        doubles_have_points : whether documents are shown as MySQL 8.0 and later do (see json_text).
 
         Raises SchemaMismatchError for an unknown type.
         """
@@ -233,6 +240,7 @@ class ResultPlan:
                 column,
                 excluded=bool(excluded and excluded(*name, column.name)),
                 typed=typed_json,
+                doubles_have_points=doubles_have_points,
             )
             for column in schema.columns
         )

@@ -2,17 +2,19 @@
 
 `values/json_binary.py` describes the layout. Keys come in stored order. Dates and opaque values are
 strings in the text; the decoder makes the same strings of the stored values. Only the types of
-numbers are not always clear from the text (measured on 5.7.41)::
+numbers are not always clear from the text (measured on 5.7.41 and 9.7.4)::
 
-    5, 5000000000         an integer, a DOUBLE (5.0 is shown as 5) or a DECIMAL without a fraction
+    5, 5000000000         an integer, a DECIMAL without a fraction, or on 5.7 a DOUBLE
+    5.0                   a DECIMAL, or on 9.7 a DOUBLE
     1.5                   a DOUBLE or a DECIMAL
     1.50                  a DECIMAL: a DOUBLE has no zeros at its end
-    1e300, -0             a DOUBLE
+    1e300, -0, -0.0       a DOUBLE
 
 In the text of a payload the three have the same digits, except for a DOUBLE below 0.0001, which has
-an exponent there but none in the server's text. From 16 digits on, a DOUBLE cannot represent the
-digits of every DECIMAL, but a DECIMAL can represent every DOUBLE's, so DECIMAL is assumed. In
-a VARIANT the three are different types. A type that matters and is unknown must be selected (see
+an exponent there but none in the server's text, and for a DOUBLE shown as 5.0, which is 5
+there: these types matter in every payload. From 16 digits on, a DOUBLE cannot represent the
+digits of every DECIMAL, but a DECIMAL can represent every DOUBLE's, so DECIMAL is assumed. In a
+VARIANT the three are different types. A type that matters and is unknown must be selected (see
 `json_types`): JSON_TYPE of the number's path.
 """
 
@@ -98,6 +100,8 @@ class Numbers:
     all_matter : whether a number's type is visible in the payload.
     known : path -> result of JSON_TYPE.
     unsigned : integers of unknown type are from unsigned columns.
+    doubles_have_points : a DOUBLE without a fraction is shown as 5.0: from MySQL 8.0 on, of which
+        9.7.4 was measured. If an 8.0 shows it as 5, the types that are selected are right as well.
 
     Attributes
     ----------
@@ -105,7 +109,14 @@ class Numbers:
     as_they_look : every known number has the likeliest type.
     """
 
-    __slots__ = ("_all_matter", "_known", "_likely_integer", "as_they_look", "untold")
+    __slots__ = (
+        "_all_matter",
+        "_doubles_have_points",
+        "_known",
+        "_likely_integer",
+        "as_they_look",
+        "untold",
+    )
 
     def __init__(
         self,
@@ -113,8 +124,10 @@ class Numbers:
         known: Mapping[JsonPath, str] = MappingProxyType({}),
         *,
         unsigned: bool = False,
+        doubles_have_points: bool = False,
     ) -> None:
         self._all_matter = all_matter
+        self._doubles_have_points = doubles_have_points
         self._known = known
         self._likely_integer = _IS_UNSIGNED if unsigned else _IS_INTEGER
         self.untold: list[JsonPath] = []
@@ -122,12 +135,14 @@ class Numbers:
 
     def type_of(self, text: str, leg: _Leg | None) -> str:
         """Return the JSON_TYPE of a number; if unknown, the likeliest one."""
-        if "e" in text or "E" in text or text == "-0":
+        shown_whole = self._doubles_have_points and text.endswith(".0")
+        if "e" in text or "E" in text or text == "-0" or (shown_whole and text == "-0.0"):
             return _IS_DOUBLE
         has_point = "." in text
-        matters = self._all_matter or text.lstrip("-").startswith("0.0000")
+        matters = self._all_matter or shown_whole or text.lstrip("-").startswith("0.0000")
         most = _MOST_OF_DOUBLES if matters else _MOST_OF_ALL_DECIMALS
-        if has_point and (text[-1] == "0" or sum(map(str.isdigit, text.lstrip("-0."))) > most):
+        digits = sum(map(str.isdigit, text.lstrip("-0.")))
+        if has_point and not shown_whole and (text[-1] == "0" or digits > most):
             return _IS_DECIMAL
         if not has_point and not -1 << 63 <= int(text) < 1 << 64:
             return _IS_DECIMAL

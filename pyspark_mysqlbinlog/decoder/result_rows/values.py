@@ -347,13 +347,16 @@ class _JsonEncoder:
         what, asked = column.what, column.numbers
         raw, end = _lenenc(what, data, pos)
         told = asked.told(self._answer, what)
-        numbers = Numbers(column.typed, told.types)
+        has_points = column.doubles_have_points
+        numbers = Numbers(column.typed, told.types, doubles_have_points=has_points)
         document = binary_json(raw, what, numbers)
         if numbers.untold:
             is_large = len(numbers.untold) > MOST_IN_DOCUMENT
             if not (asked.is_full or (is_large and asked.paths)):
                 raise UntypedNumbers(column.schema.name, numbers.untold)
-            unsigned = Numbers(column.typed, told.types, unsigned=True)
+            unsigned = Numbers(
+                column.typed, told.types, unsigned=True, doubles_have_points=has_points
+            )
             likely = {len(document), len(binary_json(raw, what, unsigned))}
             if not numbers.as_they_look or told.size not in likely:
                 raise self._untellable(len(numbers.untold))

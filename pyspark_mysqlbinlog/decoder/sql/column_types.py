@@ -91,7 +91,7 @@ class ParsedType:
 
     `raw_labels` are text, or bytes if written as a hex or bit literal.
     `collates_default`: BINARY or COLLATE DEFAULT, a collation of the column's character set.
-    `has_whole_labels`: labels are kept whole (MariaDB), not up to a byte of 0.
+    `has_whole_labels`: labels are kept whole (MariaDB, MySQL 8.0), not up to a byte of 0.
     """
 
     type: str
@@ -115,7 +115,8 @@ def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
     parsed = _base_type(stream, context)
     if context.mariadb:
         parsed.max_varchar_bytes = _MAX_VARCHAR_BYTES_MARIADB
-        parsed.has_whole_labels = True
+    # With the data dictionary of 8.0, of which 9.7 was measured.
+    parsed.has_whole_labels = context.mariadb or context.server_version >= 80000
     _type_attributes(stream, parsed)
     return parsed
 
@@ -393,7 +394,7 @@ def _sized(kind: str, in_bytes: int) -> str:
 def _label(raw: str | bytes, charset: str, *, whole: bool) -> str:
     """Return a label as the server stores it: without trailing spaces, then up to a byte of 0.
 
-    whole : a byte of 0 does not end it. (Measured on 5.6.24, 5.7.41 and MariaDB 10.11.)
+    whole : a byte of 0 does not end it. (Measured on 5.6.24, 5.7.41, 9.7.4 and MariaDB 10.11.)
     """
     text = raw if isinstance(raw, str) else _decoded_label(raw, charset)
     stripped = text if charset == "binary" else text.rstrip(" ")

@@ -91,7 +91,7 @@ class SqlContext:
     def most_version_digits(self) -> int:
         """Maximum digits of an executable comment's version: MySQL before 8.0 reads five.
 
-        (Measured on 5.6.24, 5.7.41 and MariaDB 10.11; 8.0 was not tested.)
+        (Measured on 5.6.24, 5.7.41, 9.7.4 and MariaDB 10.11; 8.0 was not tested.)
         """
         return 5 if self.server_version < 80000 and not self.mariadb else 6
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 
-from helpers.servers.base import Server
+from helpers.servers.base import LocalServer, Server
 from helpers.servers.mariadb import MariaDB11Server, MariaDBServer
 from helpers.servers.mysql9 import MySQL9Server
 from helpers.servers.mysql56 import MySQL56Server
 from helpers.servers.remote import DockerMySQL57, ExternalServer
 
-__all__ = ["KINDS", "MISSING", "every_server", "live_kind", "mariadb_kind"]
+__all__ = [
+    "KINDS",
+    "MISSING",
+    "every_server",
+    "live_kind",
+    "mariadb_kind",
+    "own_kind",
+    "own_kinds",
+]
 
 # In the order in which they are preferred for live writes.
 KINDS: tuple[type[Server], ...] = (
@@ -35,11 +43,26 @@ def live_kind() -> type[Server]:
     return next((kind for kind in live if MISSING[kind] is None), MySQL56Server)
 
 
-def mariadb_kind() -> type[Server]:
+def mariadb_kind() -> type[LocalServer]:
     """The MariaDB of most tests: the one that MYSQLBINLOG_TEST_MARIADB names (`mariadb11`), else
     the system's.
     """
-    return _named(os.environ.get("MYSQLBINLOG_TEST_MARIADB", MariaDBServer.name))
+    named = _named(os.environ.get("MYSQLBINLOG_TEST_MARIADB", MariaDBServer.name))
+    assert issubclass(named, LocalServer), f"{named.name} can't be started"
+    return named
+
+
+def own_kind() -> type[LocalServer]:
+    """The MySQL of which tests start some of their own: that of live writes where that is possible,
+    else 5.6.
+    """
+    kind = live_kind()
+    return kind if issubclass(kind, LocalServer) else MySQL56Server
+
+
+def own_kinds() -> dict[str, type[LocalServer]]:
+    """That MySQL and the MariaDB of most tests, by the fixtures of the shared ones."""
+    return {kind.name: kind for kind in (own_kind(), mariadb_kind())}
 
 
 def _named(name: str) -> type[Server]:

@@ -132,9 +132,17 @@ class Server:
     def version(self) -> str:
         return str(self.execute("SELECT VERSION()")[0][0])
 
+    def is_mysql9(self) -> bool:
+        """Whether it is a MySQL 9, for what only that one has, or has no more."""
+        return not self.is_mariadb and self.version().startswith("9.")
+
     def rotate(self) -> None:
         """Close the current binlog file and begin the next."""
         self.execute("FLUSH BINARY LOGS")
+
+    def reset_binlog(self) -> None:
+        """Remove all binlog files, and begin the first one again."""
+        self.execute("RESET BINARY LOGS AND GTIDS" if self.is_mysql9() else "RESET MASTER")
 
     def binlog_files(self) -> list[tuple[str, int]]:
         """(file name, size in bytes) in the order of the index."""

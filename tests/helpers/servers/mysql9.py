@@ -29,7 +29,9 @@ class MySQL9Server(LocalServer):
 
     def _template(self) -> Path:
         """Initialized data that each server starts with a copy of; made at the first call."""
-        template = MYSQL.home / "data"
+        # Its dictionary keeps this setting for good.
+        folded = [each for each in self.arguments if each.startswith("--lower-case-table-names")]
+        template = MYSQL.home / f"data{folded[-1].partition('=')[2] if folded else ''}"
         if template.is_dir():
             return template
         # Of several processes that make it at once, the first one's is taken.
@@ -45,6 +47,7 @@ class MySQL9Server(LocalServer):
         subprocess.run(
             [
                 *self.command(made.parent, made),
+                *folded,
                 f"--datadir={made}",
                 "--initialize-insecure",
                 f"--init-file={init}",

@@ -75,6 +75,7 @@ from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     SchemaError,
@@ -292,7 +293,12 @@ def _batches(
     if connected.look(client, chunk.table) != look:
         raise _AlteredError(".".join(chunk.table))
     typed_json = options.payload_kind == "variant" or options.json_type == "variant"
-    plan = ResultPlan.make(look.schema, connected.excludes, typed_json=typed_json)
+    plan = ResultPlan.make(
+        look.schema,
+        connected.excludes,
+        typed_json=typed_json,
+        doubles_have_points=SqlContext.of(0, client.server_version).server_version >= 80000,
+    )
     selections = partition.selections_of(chunk.table)
     behind = [_rows_of(client, plan, chunk, each) for each in selections]
     typed = None if is_exact else _typed(connected, look.schema, arrow_schema)

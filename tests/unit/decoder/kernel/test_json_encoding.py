@@ -15,6 +15,8 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 PLAIN = RowParity(plan_of([column("json")]))
 TYPED = RowParity(plan_of([column("json")], typed_json=True))
+# Of a server from 8.0 on.
+NEWER = RowParity(plan_of([column("json")], doubles_have_points=True))
 
 # What both read, and the kernel by itself.
 TEXTS = r"""
@@ -152,6 +154,30 @@ def test_types_that_matter(text: str) -> None:
     """The kernel takes none for granted; what the text itself tells it uses."""
     document = document_of(TYPED, text.encode())
     assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("5.0", None),
+        ("-1234567.0", None),
+        ("0.0", None),
+        ("[1.0]", None),
+        ("-0.0", b"\x0b" + bytes(7) + b"\x80"),
+        ("5.00", b"\x0f\xf6\x04\x03\x02\x85\x00"),
+        ("5", b"\x05\x05\x00"),
+        ("1.5", b"\x0b" + bytes(6) + b"\xf8\x3f"),
+        ("1e20", b"\x0b\x40\x8c\xb5\x78\x1d\xaf\x15\x44"),
+    ],
+)
+def test_doubles_that_are_shown_with_a_point(text: str, document: bytes | None) -> None:
+    """5.0 may be a DOUBLE or a DECIMAL: the server is asked."""
+    found = document_of(NEWER, text.encode())
+    if document is None:
+        assert isinstance(found, UntypedNumbers)
+    else:
+        assert found == document
+        assert not NEWER.by_hand
 
 
 @pytest.mark.parametrize("kind", ["array", "object", "text"])
