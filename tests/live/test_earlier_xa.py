@@ -12,7 +12,9 @@ from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, UnsupportedTransactionError
+from pyspark_mysqlbinlog.protocol.events import Event
 
 Xa = Callable[..., None]
 
@@ -79,15 +81,15 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     xid = f"'{os.urandom(6).hex()}'"
-    search = PreparedXaSearch.check_not_captured
+    search = PreparedXaSearch.find
     failures = ["gave up after 3 tries"]
 
-    def fail_once(self: PreparedXaSearch, found: str) -> None:
+    def fail_once(self: PreparedXaSearch, found: str, commit: Event) -> PreparedXa | None:
         if failures:
             raise ConnectionFailedError(failures.pop())
-        search(self, found)
+        return search(self, found, commit)
 
-    monkeypatch.setattr(PreparedXaSearch, "check_not_captured", fail_once)
+    monkeypatch.setattr(PreparedXaSearch, "find", fail_once)
     prepare(session, xid, "INSERT INTO other VALUES (1)")
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
