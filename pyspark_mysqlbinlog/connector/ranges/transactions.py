@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
@@ -31,6 +31,7 @@ from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
     without_rows_since,
 )
 from pyspark_mysqlbinlog.decoder.filtering.unsafe_events import check_rolled_back_late
+from pyspark_mysqlbinlog.errors import UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
@@ -166,16 +167,15 @@ class RangeTransactions:
             if known is not None and known.lost_from is None:
                 yield from outcome.placed(known.parts)
             else:
-                yield from outcome.placed(self._read_again(outcome.xa, known))
+                yield from outcome.placed(self._read_again(outcome.xa, known, event))
 
     def _roll_back(self, held: _Held, savepoint: str | None, here: _Place) -> None:
+        if self._all_counts or (savepoint is None and held.passed_on):
+            how = "ends in ROLLBACK" if savepoint is None else "is rolled back to a savepoint"
+            check_rolled_back_late(_MAX_HELD_BYTES, how)
         if savepoint is None:
-            if held.passed_on:
-                check_rolled_back_late(_MAX_HELD_BYTES, "ends in ROLLBACK")
             self._held = _Held()
             return
-        if self._all_counts:
-            check_rolled_back_late(_MAX_HELD_BYTES, "is rolled back to a savepoint")
         mark, place = held.marks[savepoint]
         held.rolled_back.append((place, here))
         if held.lost_from is None:
@@ -202,7 +202,14 @@ class RangeTransactions:
             held.passed_on = True
             held.lose(place)
 
-    def _read_again(self, xa: PreparedXa, known: _Held | None) -> Iterator[Part]:
+    def _read_again(self, xa: PreparedXa, known: _Held | None, commit: Event) -> Iterator[Part]:
+        if isinstance(self._log, ReconnectingLog) and base_name(xa.file) != base_name(commit.file):
+            # The schemas are known by positions, which do not order files of two names.
+            raise UnsupportedTransactionError(
+                f"XA COMMIT of {xa.xid}, which was prepared at {xa.file}:{xa.begin}, before the"
+                " binlog got another base name; start again with a new checkpoint after this"
+                " position, and compare the tables"
+            ).with_location(commit.file, commit.start)
         begin = self._log.position(xa.file, xa.begin)
         if known is None:
             # What is rolled back to a savepoint is not known, and mostly it fits.
