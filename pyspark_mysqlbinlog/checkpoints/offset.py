@@ -9,7 +9,8 @@ file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty if it has none (before 5.6, MariaDB)
 gtid            the GTIDs of all transactions before the boundary, as `gtid_executed` shows them;
                 null if unknown: gtid_mode is not ON, or MariaDB
-prepared_xa     XA transactions that are prepared at the boundary, without captured rows
+prepared_xa     XA transactions that are prepared at the boundary, oldest first, at most 256: the
+                xid, and if it has captured rows a space and FILE:BEGIN-END, where its events are
 schemas         the query's payload, a comma, a hash of its table filter, a colon, then the packed
                 schema history: every version that is valid within the batch that ends here, with
                 primary keys

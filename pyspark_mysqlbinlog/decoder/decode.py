@@ -365,12 +365,12 @@ class Decoder:
         key: tuple[str, ...] | None,
         missing: tuple[str, ...] | None,
     ) -> Run:
-        ordinal = self.file_ordinal(event.file)
+        file = event.file if event.committed is None else event.committed.file
+        ordinal = self.file_ordinal(file)
         if ordinal is None:
-            raise InvalidPositionError(
-                f"expected a file name that ends in a number, found {event.file}"
-            )
+            raise InvalidPositionError(f"expected a file name that ends in a number, found {file}")
         transaction = self.transaction
+        pos = event.first_seq[0]
         return Run(
             op=op,
             ts=event.timestamp * 1_000_000,
@@ -378,7 +378,8 @@ class Decoder:
             table=name[1],
             epoch=self.epoch,
             ordinal=ordinal,
-            pos=event.first_seq[0],
+            pos=pos,
+            source_pos=pos if event.committed is None else event.start,
             server_id=event.server_id,
             file=event.file,
             tx_pos=transaction.tx_pos,

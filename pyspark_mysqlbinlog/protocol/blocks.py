@@ -18,7 +18,13 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, EventType
+from pyspark_mysqlbinlog.protocol.events import (
+    HEADER,
+    HEADER_LENGTH,
+    CommitPlace,
+    Event,
+    EventType,
+)
 
 __all__ = [
     "EventBlock",
@@ -43,12 +49,14 @@ class EventBlock(NamedTuple):
     trailer : by how many bytes each event is longer in the binlog: its checksum. Negative for an
         event that is compressed there. Events inside payloads have none.
     data : the events.
+    committed : see `Event.committed`; the same for all events.
     """
 
     file: str
     end: int
     trailer: int
     data: bytes
+    committed: CommitPlace | None = None
 
 
 class PackedEvents(NamedTuple):
@@ -65,7 +73,9 @@ class PackedEvents(NamedTuple):
     is_inner: bool = False
 
 
-def packed_payload(file: str, start: int, first_end: int, data: bytes) -> PackedEvents:
+def packed_payload(
+    file: str, start: int, first_end: int, data: bytes, committed: CommitPlace | None = None
+) -> PackedEvents:
     """Return events of the payload that begins at `start`.
 
     data : the events, back to back, with offsets as log_pos.
@@ -73,7 +83,7 @@ def packed_payload(file: str, start: int, first_end: int, data: bytes) -> Packed
     """
     header = HEADER.pack(0, _PAYLOAD, 0, 0, start & 0xFFFFFFFF, 0)
     data = b"".join((header, _MARKER.pack(first_end, len(data)), data))
-    return PackedEvents(EventBlock(file, start, 0, data), start, is_inner=True)
+    return PackedEvents(EventBlock(file, start, 0, data, committed), start, is_inner=True)
 
 
 def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
@@ -81,6 +91,7 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
     blocks: list[EventBlock] = []
     parts: list[bytes] = []
     file, first_end, last_end = "", 0, 0
+    committed: CommitPlace | None = None
     # None while all events are from payloads.
     trailer: int | None = None
     here: int | None
@@ -88,17 +99,19 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
         if isinstance(event, PackedEvents):
             block = event.block
             begin, end = (block.file, block.end), event.last_end
+            place = block.committed
             here = None if event.is_inner else block.trailer
         else:
             length = event.end - event.start
             begin, end = (event.file, event.end), event.end
+            place = event.committed
             here = length - HEADER_LENGTH - len(event.body)
-        is_other = None not in (here, trailer) and here != trailer
+        is_other = (None not in (here, trailer) and here != trailer) or place != committed
         if parts and (begin[0] != file or is_other or begin[1] - last_end >= _LONGEST_GAP):
-            blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
+            blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts), committed))
             parts = []
         if not parts:
-            (file, first_end), trailer = begin, here
+            (file, first_end), trailer, committed = begin, here, place
         elif trailer is None:
             trailer = here
         last_end = end
@@ -111,7 +124,7 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
         )
         parts.append(event.body)
     if parts:
-        blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts)))
+        blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts), committed))
     return blocks
 
 
@@ -121,11 +134,12 @@ def _with_payloads_packed(
     """Pack each sequence of events inside one payload."""
     parts: list[bytes] = []
     file, start, first_end, last_end = "", -1, 0, 0
+    committed: CommitPlace | None = None
 
     def packed() -> PackedEvents:
         data = b"".join(parts)
         parts.clear()
-        return packed_payload(file, start, first_end, data)
+        return packed_payload(file, start, first_end, data, committed)
 
     for event in events:
         if isinstance(event, PackedEvents) or event.offset is None:
@@ -135,10 +149,11 @@ def _with_payloads_packed(
             continue
         length = HEADER_LENGTH + len(event.body)
         end = event.offset + length
-        if parts and ((file, start) != (event.file, event.start) or end - last_end >= _LONGEST_GAP):
+        here, place = (file, start, committed), (event.file, event.start, event.committed)
+        if parts and (here != place or end - last_end >= _LONGEST_GAP):
             yield packed()
         if not parts:
-            file, start, first_end = event.file, event.start, end
+            (file, start, committed), first_end = place, end
         last_end = end
         log_pos = end & 0xFFFFFFFF
         parts.append(
@@ -157,7 +172,7 @@ def event_at(file: str, end: int, data: bytes) -> Event:
 
 def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
     """Yield the packed events."""
-    for file, first_end, trailer, data in blocks:
+    for file, first_end, trailer, data, committed in blocks:
         end, at, size = first_end, 0, len(data)
         while at < size:
             timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(data, at)
@@ -166,13 +181,15 @@ def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
             if kind == _PAYLOAD:
                 first, inner_size = _MARKER.unpack_from(data, body)
                 at = body + _MARKER.size
-                yield from _unpack_payload(file, end, first, data[at : at + inner_size])
+                inner = EventBlock(file, first, 0, data[at : at + inner_size], committed)
+                yield from _unpack_payload(end, inner)
                 at += inner_size
                 continue
             at += length - trailer
-            yield Event(file, end - length, end, timestamp, kind, server_id, flags, data[body:at])
+            event = Event(file, end - length, end, timestamp, kind, server_id, flags, data[body:at])
+            yield event if committed is None else event._replace(committed=committed)
 
 
-def _unpack_payload(file: str, start: int, first_end: int, data: bytes) -> Iterator[Event]:
-    for event in unpack_events((EventBlock(file, first_end, 0, data),)):
+def _unpack_payload(start: int, block: EventBlock) -> Iterator[Event]:
+    for event in unpack_events((block,)):
         yield event._replace(start=start, end=start, offset=event.start)

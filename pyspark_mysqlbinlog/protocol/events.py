@@ -22,6 +22,7 @@ __all__ = [
     "RELAY_LOG_FLAG",
     "ROWS_EVENT_TYPES",
     "THREAD_SPECIFIC_FLAG",
+    "CommitPlace",
     "Event",
     "EventHeader",
     "EventType",
@@ -140,6 +141,20 @@ class EventHeader(NamedTuple):
         return cls._make(HEADER.unpack_from(data, offset))
 
 
+class CommitPlace(NamedTuple):
+    """Where a prepared XA transaction was committed: its rows belong there in the commit order.
+
+    Attributes
+    ----------
+    file, pos : the start of the XA COMMIT.
+    begin : the start of the transaction's first event, in the file of its events.
+    """
+
+    file: str
+    pos: int
+    begin: int
+
+
 class Event(NamedTuple):
     """One verified event of a binlog, without header and checksum.
 
@@ -155,6 +170,7 @@ class Event(NamedTuple):
         one, which ends where the payload ends: only there all of it has been read.
     checksum : of a payload if the binlog has checksums, and of the last event in a payload, the
         CRC32 of the payload; else None.
+    committed : of an event that XA prepared: where it was committed; else None.
     """
 
     file: str
@@ -167,6 +183,7 @@ class Event(NamedTuple):
     body: bytes
     offset: int | None = None
     checksum: int | None = None
+    committed: CommitPlace | None = None
 
     @property
     def first_seq(self) -> tuple[int, int]:
@@ -176,7 +193,14 @@ class Event(NamedTuple):
         has more bytes than rows, so all rows of a payload differ, and their order is the commit
         order. Each GiB of the stream adds 1 to `pos`, because `row` has 32 bits; a payload has more
         bytes than its stream has GiB (see `transaction_payload`).
+
+        A prepared XA transaction counts from its XA COMMIT in the same way: outside of a payload,
+        the offset is that from its first event.
         """
-        if self.offset is None:
-            return self.start, 0
-        return self.start + (self.offset >> _ROW_BITS), self.offset & ((1 << _ROW_BITS) - 1)
+        pos, offset = self.start, self.offset
+        if self.committed is not None:
+            pos = self.committed.pos
+            offset = self.start - self.committed.begin if offset is None else offset
+        if offset is None:
+            return pos, 0
+        return pos + (offset >> _ROW_BITS), offset & ((1 << _ROW_BITS) - 1)

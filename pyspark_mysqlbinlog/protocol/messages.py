@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 _MARIADB_STANDALONE_FLAG = 0x01
+# FL_PREPARED_XA: the transaction ends with XA_PREPARE (MariaDB 10.5 and later).
+_MARIADB_PREPARED_XA_FLAG = 0x40
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,18 +331,25 @@ class MariadbGtid:
     Attributes
     ----------
     begins : whether it replaces BEGIN, and is not that of a standalone statement.
+    prepares : whether it replaces XA START.
     """
 
     domain: int
     number: int
     begins: bool
+    prepares: bool
 
     @classmethod
     def parse(cls, body: bytes) -> MariadbGtid:
         """number u64 | domain u32 | flags u8 | more, which is not used"""
         reader = Reader(body, "MARIADB_GTID")
         number, domain, flags = reader.u64(), reader.u32(), reader.u8()
-        return cls(domain, number, not flags & _MARIADB_STANDALONE_FLAG)
+        return cls(
+            domain,
+            number,
+            not flags & _MARIADB_STANDALONE_FLAG,
+            bool(flags & _MARIADB_PREPARED_XA_FLAG),
+        )
 
 
 def is_server_made(sql: str) -> bool:

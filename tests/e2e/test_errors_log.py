@@ -1,4 +1,4 @@
-"""The errors of what a log holds: statements, XA, damage, and columns that do not fit."""
+"""The errors of what a log holds: statements, damage, and columns that do not fit."""
 
 from __future__ import annotations
 
@@ -47,23 +47,6 @@ def test_statement_format_streamed(
     assert error.message.endswith("(at mysql-bin.000002:1047, table fx_statements.t)")
     # What was logged as rows before it is delivered first.
     assert [json.loads(row.after) for row in rows] == [{"id": 1, "v": 1}]
-
-
-def test_two_phase_xa(
-    serve_captured: Callable[[str], Server], spark: SparkSession, fails: Fails
-) -> None:
-    log = CAPTURED / "transactions.001.binlog"
-    by_path = fails(path_reader(spark, log, "fx_transactions.a"))
-    reads = Reads(spark, serve_captured("transactions"))
-    rows: list[Row] = []
-    streamed = fails(
-        lambda: reads.stream(tables="fx_transactions.a", startingOffset="earliest"), rows=rows
-    )
-    for error in (by_path, streamed):
-        assert error.name == "UnsupportedTransactionError"
-        assert "two-phase XA is not supported yet" in error.message
-    assert len(rows) > 0
-    assert not any("xa" in (row.after or "") for row in rows)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType, VariantType
 
 from helpers.decoding import CAPTURED
 from helpers.payload_faces import as_json_rows
-from helpers.recorded_logs import DEFAULTS, READABLE, describe, some_batches
+from helpers.recorded_logs import DEFAULTS, SCENARIOS, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import Reads
@@ -56,7 +56,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 @pytest.mark.sample(11)
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
-@pytest.mark.parametrize("scenario", READABLE)
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
     schemas = captured_schemas(describe(scenario))
     rows: Any = rows_of(read_path(spark, scenario, payload=payload))
@@ -70,7 +70,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
-@pytest.mark.parametrize("scenario", READABLE)
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_streamed_logs_equal_select(
     scenario: str,
     payload: str,

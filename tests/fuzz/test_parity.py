@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.chain import Chain
-from helpers.corrupt_logs import RawEvent, damaged, from_bytes
+from helpers.corrupt_logs import damaged, from_bytes
 from helpers.decoding import CAPTURED
 from helpers.fuzzing import fuzz
 from helpers.made_logs import logs, tables
@@ -51,12 +51,6 @@ def struct_options_only_for_structs(options: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if name not in only}
 
 
-def without_xa(events: list[RawEvent], checksum: bool) -> tuple[list[RawEvent], bool]:
-    """What comes before the first XA transaction: it would stop every reading."""
-    at = next((at for at, event in enumerate(events) if b"XA START" in event.body), len(events))
-    return events[:at], checksum
-
-
 OPTIONS = _OPTIONS.map(struct_options_only_for_structs)
 
 
@@ -79,7 +73,7 @@ def test_logs_that_were_captured() -> None:
     described = {name: describe(name) for name in SHORT}
     schemas = {name: captured_schemas(each) for name, each in described.items()}
     files = {
-        file: without_xa(*from_bytes((CAPTURED / file).read_bytes()))
+        file: from_bytes((CAPTURED / file).read_bytes())
         for each in described.values()
         for file in each["files"]
     }

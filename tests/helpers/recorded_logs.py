@@ -10,7 +10,7 @@ from helpers.decoding import CAPTURED, read_log, wanted
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 
-__all__ = ["CASCADES", "DEFAULTS", "READABLE", "SCENARIOS", "describe", "load", "some_batches"]
+__all__ = ["CASCADES", "DEFAULTS", "SCENARIOS", "describe", "load", "some_batches"]
 
 # All but `ddl_history`, whose rows DDL changes, and `statements`, which must be refused.
 SCENARIOS = (
@@ -27,8 +27,6 @@ SCENARIOS = (
     "transactions",
     "virtual_columns",
 )
-# Transactions that XA prepares in two phases stop a read until their outcome is followed.
-READABLE = tuple(scenario for scenario in SCENARIOS if scenario != "transactions")
 # What INSERT leaves in columns that minimal and noblob images do not hold.
 DEFAULTS = {
     "row_images": {

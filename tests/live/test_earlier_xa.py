@@ -12,7 +12,9 @@ from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, UnsupportedTransactionError
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
+from pyspark_mysqlbinlog.errors import ConnectionFailedError
+from pyspark_mysqlbinlog.protocol.events import Event
 
 Xa = Callable[..., None]
 
@@ -79,15 +81,15 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     xid = f"'{os.urandom(6).hex()}'"
-    search = PreparedXaSearch.check_not_captured
+    search = PreparedXaSearch.find
     failures = ["gave up after 3 tries"]
 
-    def fail_once(self: PreparedXaSearch, found: str) -> None:
+    def fail_once(self: PreparedXaSearch, found: str, commit: Event) -> PreparedXa | None:
         if failures:
             raise ConnectionFailedError(failures.pop())
-        search(self, found)
+        return search(self, found, commit)
 
-    monkeypatch.setattr(PreparedXaSearch, "check_not_captured", fail_once)
+    monkeypatch.setattr(PreparedXaSearch, "find", fail_once)
     prepare(session, xid, "INSERT INTO other VALUES (1)")
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
@@ -102,25 +104,43 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     assert bool(failures) == (not prepares(any_server))
 
 
-def test_wanted_tables(
-    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+@pytest.mark.parametrize("is_known", [True, False])
+def test_wanted_tables(  # noqa: PLR0917 - fixtures
+    any_server: Server,
+    tables: str,
+    session: Xa,
+    xid: str,
+    new_stream: NewStream,
+    caplog: pytest.LogCaptureFixture,
+    is_known: bool,
 ) -> None:
+    """Prepared before the stream began, or in an earlier batch; carried, and by a pull."""
+    caplog.set_level("INFO")
     insert(any_server, f"{tables}.t", 1)
-    before = any_server.position()
+    if is_known:
+        stream = new_stream(any_server, f"{tables}.t")
+        start = stream.initial()
+        stream.latest(start)
     prepare(session, xid, "INSERT INTO other VALUES (1)", "INSERT INTO t VALUES (2)")
     any_server.execute("FLUSH BINARY LOGS")
+    if is_known:
+        insert(any_server, f"{tables}.t", 3)
+        start = stream.next_batch(start)
+        assert len(start["prepared_xa"]) == prepares(any_server)
+        # As after a restart.
+        stream.reader.stop()
     stream = new_stream(any_server, f"{tables}.t")
-    start = stream.initial()
+    start = start if is_known else stream.initial()
     stream.latest(start)
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
-    if not prepares(any_server):
-        assert ids(stream.rows(start, stream.next_batch(start))) == [2, 7]
-        return
-    place = f"it begins at {before[0]}:{before[1]}"
-    with pytest.raises(UnsupportedTransactionError, match=place) as caught:
-        stream.next_batch(start)
-    assert caught.value.table == f"{tables}.t"
+    end = stream.next_batch(start)
+    rows = stream.rows(start, end)
+    assert ids(rows) == [2, 7]
+    assert new_stream(any_server, f"{tables}.t").rows(start, end) == rows
+    assert end["prepared_xa"] == []
+    searched = [line for line in caplog.messages if "searching the binlog before" in line]
+    assert bool(searched) == (not is_known and prepares(any_server))
 
 
 def test_tables_that_a_checkpoint_did_not_want(
@@ -137,11 +157,7 @@ def test_tables_that_a_checkpoint_did_not_want(
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
     second = new_stream(any_server, f"{tables}.t,{tables}.other", payload="json")
-    if not prepares(any_server):
-        assert len(second.rows(end, second.next_batch(end))) == 2
-        return
-    with pytest.raises(UnsupportedTransactionError, match="it begins at"):
-        second.next_batch(end)
+    assert ids(second.rows(end, second.next_batch(end))) == [1, 7]
 
 
 def test_rolled_back(
@@ -165,7 +181,6 @@ def test_rolled_back_with_its_rows_in_the_log(
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
     stream.latest(start)
-    file, pos = any_server.position()
     if any_server.is_mysql9():
         session("SET xa_detach_on_prepare = OFF")  # else it takes no temporary table
     session(
@@ -176,10 +191,5 @@ def test_rolled_back_with_its_rows_in_the_log(
         f"XA END {xid}",
         f"XA ROLLBACK {xid}",
     )
-    logged = any_server.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {pos}")
     insert(any_server, f"{tables}.t", 7)
-    if any(row[2].startswith("Write_rows") for row in logged):
-        with pytest.raises(UnsupportedTransactionError, match=r"1 rows events .* ROLLBACK"):
-            stream.next_batch(start)
-    else:
-        assert ids(stream.rows(start, stream.next_batch(start))) == [7]
+    assert ids(stream.rows(start, stream.next_batch(start))) == [7]

@@ -167,6 +167,43 @@ def test_proof_waits_for_a_logged_commit_to_be_visible(
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
+def test_proof_waits_for_an_xa_commit_of_an_ended_session(
+    held: Held, wanted: RequestedCheck
+) -> None:
+    """It has no thread, and one that is only prepared is not waited for."""
+    server = held.server
+    if server.version().startswith("5.6"):
+        pytest.skip("5.6 rolls a prepared transaction back when its session ends")
+    server.execute(f"CREATE TABLE {DATABASE}.u (id INT PRIMARY KEY)")
+    with ExitStack() as stack:
+        with_gtids(server, wanted, stack)
+        for xid, table in (("'x'", "t (id)"), ("'y'", "u")):
+            server.execute(
+                f"XA START {xid}",
+                f"INSERT INTO {table} VALUES (7)",
+                f"XA END {xid}",
+                f"XA PREPARE {xid}",
+                database=DATABASE,
+            )
+        wait_until(lambda: detached(server) == 2, "both sessions have ended")
+        stack.callback(server.execute, "XA ROLLBACK 'y'")
+        with held.committing("XA COMMIT 'x'"):
+            proving = Proving(local(server), wanted)
+            sleep(2.2)
+            assert proving.result is None
+            assert ids(server) == set()
+            held.release()
+            proving.ends()
+            assert ids(server) == {7}
+
+
+def detached(server: Server) -> int:
+    """The number of transactions without a session."""
+    rows = server.execute("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX")
+    return sum(not thread for (thread,) in rows)
+
+
+@pytest.mark.parametrize("wanted", PROOFS)
 def test_proof_without_writers_does_not_wait(server: Server, wanted: RequestedCheck) -> None:
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)

@@ -6,7 +6,7 @@ The compiled equivalent of the event loop in `reader`: the same events, the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
@@ -15,11 +15,10 @@ from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import SubBatchBoundaries
-from pyspark_mysqlbinlog.connector.tail.prepared_xa import search_before_range
-from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.connector.ranges.transactions import range_filter
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import Part, size_of
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, pack_events, unpack_events
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 
 __all__ = ["captured_blocks", "scanned_blocks"]
 
@@ -80,19 +79,17 @@ def scanned_blocks(
 
     A long part of the binlog may have no captured event; then only the interrupt can end it.
     """
-    filtering = EventFilter(
-        captures,
-        partition.pending_xa,
-        partition.server_version,
-        operations=operations,
-        earlier_xa=search_before_range(
-            log, partition.start, captures, lambda: interrupt is not None and interrupt.stopped
-        ),
+
+    def stopped() -> bool:
+        return interrupt is not None and interrupt.stopped
+
+    filtering, transactions = range_filter(
+        log, partition, captures, operations=operations, stopped=stopped
     )
     scanner = LogScanner(filtering, part=(partition.offset, partition.end_offset))
     gathered = _Gathered()
     for event in unpack_events(partition.prelude):
-        gathered.add_events(filtering.feed(event))
+        gathered.add(transactions.prelude(event))
         scanner.learn(event)
     bounds = RangeBounds(
         log,
@@ -108,12 +105,21 @@ def scanned_blocks(
             before = gathered.size
             if isinstance(found, Run):
                 bounds.passed(found)
-                gathered.add_packed(found.pack())
+                packed = found.pack()
                 is_between = bool(found.ends)
+                if is_between:
+                    gathered.add([] if packed is None else [packed])
+                else:
+                    gathered.add(transactions.take_run(packed))
             else:
                 if not bounds.admits(found):
                     break
-                gathered.add_events(filtering.feed(found))
+                # The parts of a transaction that is read again may be many.
+                for part in transactions.take(found):
+                    gathered.add([part])
+                    if gathered.size >= _BLOCK_BYTES:
+                        yield from gathered.take()
+                        before = 0
                 scanner.learn(found)
                 is_between = filtering.ended
             if boundaries is not None:
@@ -123,8 +129,10 @@ def scanned_blocks(
                 yield from gathered.take()
             if bounds.reached:
                 break
-            if interrupt is not None and interrupt.stopped:
+            if stopped():
                 return
+        if partition.ends_inside:
+            gathered.add(transactions.rest(partition.end.pos))
     except Exception:
         # Decode what came before the error first.
         yield from gathered.take()
@@ -139,17 +147,13 @@ class _Gathered:
     """Gathers events into blocks."""
 
     def __init__(self) -> None:
-        self._parts: list[Event | PackedEvents] = []
+        self._parts: list[Part] = []
         self.size = 0
 
-    def add_events(self, events: list[Event]) -> None:
-        self._parts.extend(events)
-        self.size += sum(HEADER_LENGTH + len(event.body) for event in events)
-
-    def add_packed(self, packed: PackedEvents | None) -> None:
-        if packed is not None:
-            self._parts.append(packed)
-            self.size += len(packed.block.data)
+    def add(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            self._parts.append(part)
+            self.size += size_of(part)
 
     def take(self) -> list[EventBlock]:
         parts, self._parts, self.size = self._parts, [], 0

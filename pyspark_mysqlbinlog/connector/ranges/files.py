@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.events import Event
@@ -53,20 +54,22 @@ def split_files(
     ------
     MySQLBinlogError : for events that can't be skipped, and an end that is no boundary.
     """
-    earlier: list[str] = []
+    earlier: dict[str, str] = {}
     search = PreparedXaSearch.of_files(log, start, captures)
 
-    def earlier_xa(xid: str) -> None:
-        search.check_not_captured(xid)
-        earlier.append(xid)
+    def earlier_xa(xid: str, commit: Event) -> PreparedXa | None:
+        found = search.find(xid, commit)
+        earlier.setdefault(xid, xid if found is None else str(found))
+        return found
 
     def walked() -> list[RangePlan]:
         filtering = EventFilter(
             captures,
-            tuple(sorted(set(earlier))),
+            tuple(earlier.values()),
             server_version,
             operations=operations,
             earlier_xa=earlier_xa,
+            max_pending_xa=None,
         )
         return _walked(log, start, end, filtering, target_bytes=target_bytes, is_open=is_open)
 

@@ -3,7 +3,7 @@
 The events are a table with one row per block, in the ranges' order. Everything else is JSON in the
 schema's metadata::
 
-    {"version": 2, "first": offset, "last": offset, "blocks": how many rows,
+    {"version": 3, "first": offset, "last": offset, "blocks": how many rows,
      "ranges": [{"start": [number, pos, file], …}]}
 
 An Arrow stream truncated between two messages is valid, so the number of rows is checked.
@@ -27,10 +27,11 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
+from pyspark_mysqlbinlog.protocol.events import CommitPlace
 
 __all__ = ["HandoffFormatError", "pack_handoff", "unpack_handoff"]
 
-_VERSION = 2
+_VERSION = 3
 _KEY = b"mysqlbinlog"
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("range", pa.int32(), nullable=False),
@@ -39,6 +40,16 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("end", pa.int64(), nullable=False),
     pa.field("trailer", pa.int32(), nullable=False),
     pa.field("data", pa.large_binary(), nullable=False),
+    pa.field(
+        "committed",
+        pa.struct(
+            [
+                pa.field("file", pa.string(), nullable=False),
+                pa.field("pos", pa.int64(), nullable=False),
+                pa.field("begin", pa.int64(), nullable=False),
+            ]
+        ),
+    ),
 ]
 _BLOCKS = pa.schema(_FIELDS)
 
@@ -65,7 +76,8 @@ def pack_handoff(first: Offset, last: Offset, ranges: Sequence[RangePartition]) 
     columns: list[list[Any]] = [
         [index for index, _, _ in blocks],
         [is_prelude for _, is_prelude, _ in blocks],
-        *([block[at] for _, _, block in blocks] for at in range(len(EventBlock._fields))),
+        *([block[at] for _, _, block in blocks] for at in range(len(EventBlock._fields) - 1)),
+        [block.committed and block.committed._asdict() for _, _, block in blocks],
     ]
     schema = _BLOCKS.with_metadata({_KEY: json.dumps(described).encode()})
     table = pa.table(columns, schema=schema)
@@ -92,6 +104,8 @@ def unpack_handoff(data: bytes) -> tuple[Offset, Offset, tuple[RangePartition, .
         for row in table.to_pylist():
             side = preludes if row["is_prelude"] else blocks
             block = EventBlock(*(row[name] for name in EventBlock._fields))
+            if block.committed is not None:
+                block = block._replace(committed=CommitPlace(**row["committed"]))
             side[number_of(row["range"])].append(block)
         ranges = tuple(
             _range(part, tuple(blocks[index]), tuple(preludes[index]))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log, ScannedLog
@@ -19,9 +19,8 @@ from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_be
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import SubBatchBoundaries
-from pyspark_mysqlbinlog.connector.tail.prepared_xa import search_before_range
+from pyspark_mysqlbinlog.connector.ranges.transactions import range_filter, unpacked
 from pyspark_mysqlbinlog.decoder.decode import Decoder
-from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payloads.payload import (
     PayloadFactory,
@@ -135,7 +134,7 @@ def _read_range(
         case_sensitive=partition.case_sensitive,
     )
     decoder = Decoder(
-        SchemasAt(history, number),
+        SchemasAt(history, number, partition.start),
         schema,
         partition.epoch,
         options.operations,
@@ -200,15 +199,9 @@ def _captured_events(
     *,
     operations: frozenset[str],
 ) -> Iterator[Event]:
-    filtering = EventFilter(
-        captures,
-        partition.pending_xa,
-        partition.server_version,
-        operations=operations,
-        earlier_xa=search_before_range(log, partition.start, captures),
-    )
+    filtering, transactions = range_filter(log, partition, captures, operations=operations)
     for event in unpack_events(partition.prelude):
-        yield from filtering.feed(event)
+        yield from unpacked(transactions.prelude(event))
     events = events_between(
         log,
         partition.start,
@@ -218,8 +211,10 @@ def _captured_events(
         end_offset=partition.end_offset,
     )
     for event in events:
-        yield from filtering.feed(event)
-    if not partition.ends_inside:
+        yield from unpacked(transactions.take(event))
+    if partition.ends_inside:
+        yield from unpacked(transactions.rest(partition.end.pos))
+    else:
         check_between(filtering, partition.end)
 
 
@@ -249,15 +244,24 @@ class SchemasAt:
     Parameters
     ----------
     number : file -> its number, by which the history orders files.
+    start : of the range. Rows before it were prepared by XA. Tables that the history does not know
+        there have the schema of the start: no DDL is in between, or the history would have it.
     """
 
-    def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        history: SchemaHistory,
+        number: Callable[[str], int],
+        start: Position = BEGINNING,
+    ) -> None:
         self._history = history
         self._number = number
+        self._start = start
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
         """Return the schema of rows at this position; None if it is not known there."""
-        return self._history.at(self._position(file, pos), database, table)
+        found = self._history.at(self._position(file, pos), database, table)
+        return found or self._at_start(file, pos, database, table)
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         """Return why `at` returns None, as part of a sentence; empty if it does not."""
@@ -273,6 +277,12 @@ class SchemasAt:
         The second value is exclusive; None is the end of the file.
         """
         return self._history.valid_range(self._position(file, pos), database, table)
+
+    def _at_start(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        position = self._position(file, pos)
+        if position >= self._start or self._history.state(position, database, table) is not None:
+            return None
+        return self._history.at(self._start, database, table)
 
     def _position(self, file: str, pos: int) -> Position:
         return Position(self._number(file), pos, file)

@@ -44,7 +44,7 @@ class RangePartition(InputPartition):
     start, end : events from `start` up to `end` belong to it; boundaries, or positions inside one
         long transaction.
     schemas : packed schema history that covers the range.
-    pending_xa : prepared XA transactions at `start` that contain no captured rows.
+    pending_xa : prepared XA transactions at `start`; see `EventFilter`.
     case_sensitive : whether the server distinguishes table names by case.
     blocks : the captured events of an inline range; None for a range to fetch.
     prelude : the context that a range needs if it begins inside a transaction.

@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.connector.ranges.typed_rows import (
     nested_schema,
     with_images,
 )
+from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -95,12 +96,14 @@ def _tables(
     history = unpacked_schemas(partition.schemas)
     captures = options.table_filter(partition.case_sensitive).captures
     excludes = options.column_filter(partition.case_sensitive).excludes
+    # Typed ranges are a server's.
+    begin = first_needed(partition.start, partition.pending_xa)
     found: dict[Table, Sequence[ColumnSchema]] = {}
     count = 0
     for table in history.tables():
         if not captures(*table):
             continue
-        versions = _versions_between(history, table, partition.start, partition.end)
+        versions = _versions_between(history, table, begin, partition.end)
         shapes = [what for _, what in versions if isinstance(what, TableSchema)]
         if shapes and len(versions) > 1:
             return None

@@ -31,6 +31,7 @@ from pyspark_mysqlbinlog.connector.source.start_offset import (
     start_of_files,
     start_of_server,
 )
+from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -150,8 +151,12 @@ def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -
 
 
 def _files_of(log: FileLog, part: RangePlan) -> FileLog:
-    """Return the files of a range, up to the one whose beginning shows the range's end."""
-    first = bisect_left(log.numbers, part.start.number)
+    """Return the files of a range, up to the one whose beginning shows the range's end.
+
+    From the first one with rows of a transaction that is prepared at its start.
+    """
+    begin = first_needed(part.start, part.pending_xa, log.position)
+    first = bisect_left(log.numbers, begin.number)
     behind = bisect_left(log.numbers, part.end.number) + 1
     return FileLog(log.paths[first:behind], log.numbers[first:behind])
 

@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_ot
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import learned, unknown_among
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
@@ -53,7 +54,9 @@ class StreamOffsets:
 
     def at_end(self, start: Offset, boundary: BoundaryState, load: SnapshotState | None) -> Offset:
         """Return the offset of a batch's end, with every schema that is valid within the batch."""
-        history = boundary.history.from_position(start.position)
+        # The rows of prepared transactions have the schemas that were valid at them.
+        begin = first_needed(start.position, start.prepared_xa)
+        history = boundary.history.from_position(begin)
         if self._packed is None or self._packed[0] != history:
             self._packed = history, history.pack()
         return Offset(
@@ -111,5 +114,5 @@ class StreamOffsets:
         return history_for_other_tables(self._options, history, start.position, start.fingerprint)
 
     def prepared_xa(self, offset: Offset) -> tuple[str, ...]:
-        """Return XA ids without captured rows; only valid for the tables captured at that time."""
+        """Return prepared XA transactions; only valid for the tables captured at that time."""
         return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()

@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.connector.tail.open_span import Events, OpenSpan
 from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import Part, size_of, without_rows_since
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
@@ -69,7 +70,7 @@ class LogBuffer:
         self._before_cut: BoundaryState | None = None
         # The span that is still growing, and the transaction that may be added to it.
         self._open = OpenSpan(start)
-        self._transaction: list[Event | PackedEvents] | None = []
+        self._transaction: list[Part] | None = []
         self._transaction_kept = 0
         self._error: Exception | None = None
         self._closed = False
@@ -164,8 +165,34 @@ class LogBuffer:
 
     def forget_transaction(self) -> None:
         """Drop the transaction in progress: the connection broke, and it will be sent again."""
+        self.take_transaction()
+
+    def take_transaction(self) -> list[Part] | None:
+        """Remove the captured events of the transaction in progress; None if not all are kept."""
         with self._changed:
+            parts = self._transaction
             self._transaction, self._transaction_kept = [], 0
+            return parts
+
+    @property
+    def transaction_parts(self) -> int:
+        """How many parts of the transaction in progress are kept."""
+        return len(self._transaction or ())
+
+    def drop_rows_since(self, mark: int) -> None:
+        """Remove statements of the transaction in progress, after so many of its parts."""
+        with self._changed:
+            if self._transaction is not None:
+                self._transaction = without_rows_since(self._transaction, mark)
+                self._transaction_kept = sum(map(size_of, self._transaction))
+
+    def append_again(self, parts: Sequence[Part] | None) -> None:
+        """Add a transaction that was taken before; None leaves it to the executor."""
+        with self._changed:
+            if parts is None:
+                self._transaction = None
+            else:
+                self._append(sum(map(size_of, parts)), lambda: parts)
 
     def wait_for_room(self) -> None:
         """Block while the index is too far ahead of Spark."""

@@ -36,7 +36,7 @@ class Piece:
     log_bytes : from the boundary before its transaction to this position.
     prelude : the context of the events after it: the transaction's first events and the table
         maps of the current statement.
-    pending_xa : prepared XA transactions at this position that contain no captured rows.
+    pending_xa : prepared XA transactions at this position; see `EventFilter`.
     fingerprint : of this position.
     offset : if it is inside a payload, which then begins at `start`: the offset in its stream.
     """

@@ -8,6 +8,10 @@ search.
 
 A file is first searched for its XA statements, which the compiled scan does without the rows; then
 the transaction itself is read. It may take long, once per xid, and needs one more connection.
+
+The schemas of its tables are those at its rows, and these are only known from the start of the
+reading on. The server keeps the tables of a prepared transaction from being altered, but may forget
+to do so when it is restarted (5.7). So the statements up to the XA COMMIT must not change them.
 """
 
 from __future__ import annotations
@@ -18,23 +22,29 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, Log, ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import (
+    NO_LIMIT,
+    Log,
+    ScannedLog,
+    statement_events,
+)
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
-from pyspark_mysqlbinlog.connector.log.retry import initial_retry
+from pyspark_mysqlbinlog.connector.log.retry import LOG, initial_retry
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
-from pyspark_mysqlbinlog.decoder.events.statements import Statement, StatementKind
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS, Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.events.table_map import (
     DUMMY_TABLE_IDS,
     parse_table_name,
     table_id_of,
 )
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
-from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query, XaPrepare
@@ -52,10 +62,12 @@ class _Prepared:
     """An XA PREPARE.
 
     begin : a boundary before its transaction, in the same file.
+    start, end : of its event.
     """
 
     begin: Position
     start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +114,33 @@ class PreparedXaSearch:
             ReconnectingLog(settings, server_uuid=server_uuid), begins, before, captures, stopped
         )
 
-    def check_not_captured(self, xid: str) -> None:
-        """Search the transaction of an XA COMMIT.
+    def find(self, xid: str, commit: Event) -> PreparedXa | None:
+        """Search the transaction of an XA COMMIT; None if it has no rows of captured tables.
 
         Raises
         ------
-        UnsupportedTransactionError : it has rows of captured tables, or is not found.
+        UnsupportedTransactionError : it is not found, or its tables were changed since then.
         LostConnectionError : also if the search was stopped.
         """
         begins = self.begins()
+        LOG.info(
+            "searching the binlog before %s for the XA transaction %s, which is committed at %s:%d;"
+            " this reads up to %d files, once",
+            self.before,
+            xid,
+            commit.file,
+            commit.start,
+            sum(begin.order < self.before.order for begin in begins),
+        )
         for begin in reversed(begins):
             if begin.order >= self.before.order:
                 continue
             is_told, prepared = self._last_of(begin, xid)
             if prepared is not None:
-                self._check_no_rows(prepared, xid)
-                return
+                found, tables = self._captured(prepared, xid)
+                if found is not None:
+                    self._check_unchanged(found, tables, commit)
+                return found
             if is_told:
                 break
         oldest = f", whose files begin with {begins[0].file}" if begins else ""
@@ -138,7 +161,9 @@ class PreparedXaSearch:
                 prepare = XaPrepare.parse(event.body)
                 if prepare.xid == xid:
                     is_told = True
-                    prepared = None if prepare.one_phase else _Prepared(boundary, event.start)
+                    prepared = _Prepared(boundary, event.start, event.end)
+                    if prepare.one_phase:
+                        prepared = None
                 boundary = begin._replace(pos=event.end)
             elif event.type == _QUERY:
                 statement = _statement(event)
@@ -148,35 +173,55 @@ class PreparedXaSearch:
                     boundary = begin._replace(pos=event.end)
         return is_told, prepared
 
-    def _check_no_rows(self, prepared: _Prepared, xid: str) -> None:
+    def _captured(
+        self, prepared: _Prepared, xid: str
+    ) -> tuple[PreparedXa | None, frozenset[Table]]:
+        """Return the transaction if it has captured rows, and their tables."""
         state = TransactionState()
         begin = prepared.begin
-        wanted: dict[int, str] = {}
-        table = ""
+        wanted: dict[int, Table | None] = {}
+        tables: set[Table] = set()
         for event in self._inside(self.log.events(prepared.begin), prepared.begin):
             if not state.in_progress:
                 begin = begin._replace(pos=event.start)
                 wanted.clear()
-                table = ""
+                tables.clear()
             if event.start == prepared.start:
                 break
             if event.type == _TABLE_MAP:
-                table_id, *name = parse_table_name(event.body)
-                is_wanted = name[0] not in SYSTEM_DATABASES and self.captures(*name)
-                wanted[table_id] = ".".join(name) if is_wanted else ""
+                table_id, database, table = parse_table_name(event.body)
+                is_wanted = database not in SYSTEM_DATABASES and self.captures(database, table)
+                wanted[table_id] = (database, table) if is_wanted else None
             elif event.type in OPERATIONS:
                 table_id = table_id_of(event.body)
                 if table_id not in DUMMY_TABLE_IDS or table_id in wanted:
-                    table = table or wanted.get(table_id, "a table without table map")
+                    # Without table map: the reading of its rows reports it.
+                    name = wanted.get(table_id, ("", ""))
+                    tables |= set() if name is None else {name}
             state.follow(event, _statement(event) if event.type == _QUERY else None)
-        if table:
-            raise UnsupportedTransactionError(
-                f"XA COMMIT of {xid}, which was prepared before the start of this reading"
-                f" ({self.before}), with rows of captured tables; it begins at {begin}, and a start"
-                " from there would include it, but two-phase XA is not supported yet: exclude the"
-                " table, or start again with a new checkpoint after this position",
-                table=table,
-            )
+        if not tables:
+            return None, frozenset()
+        return PreparedXa(xid, begin.file, begin.pos, prepared.end), frozenset(tables)
+
+    def _check_unchanged(self, xa: PreparedXa, tables: frozenset[Table], commit: Event) -> None:
+        """Raise if a statement up to the XA COMMIT may change the columns of the tables."""
+        names = {(database.lower(), table.lower()) for database, table in tables}
+        end = self.log.position(commit.file, commit.start)
+        for event in statement_events(self.log, self.log.position(xa.file, xa.end), end):
+            if self.stopped():
+                raise LostConnectionError("the search for an XA transaction was stopped")
+            if self.log.position(event.file, event.start).order >= end.order:
+                return
+            if event.type == _QUERY and _may_change(_statement(event), names):
+                table = min(tables)
+                raise UnsupportedTransactionError(
+                    f"XA COMMIT of {xa.xid}, which was prepared at {xa.file}:{xa.begin}, before the"
+                    f" start of this reading ({self.before}); the statement at {event.file}:"
+                    f"{event.start} may have changed the columns of its tables since then, so that"
+                    " its rows can't be read; start again with a new checkpoint before its XA"
+                    " START, or exclude the table",
+                    table=".".join(table),
+                )
 
     def _statements(self, begin: Position) -> Iterator[Event]:
         """Yield a file's events before the boundary, including all that are not rows."""
@@ -207,12 +252,22 @@ def search_before_range(
     before: Position,
     captures: Callable[[str, str], bool],
     stopped: Callable[[], bool] = lambda: False,
-) -> Callable[[str], None] | None:
+) -> Callable[[str, Event], PreparedXa | None] | None:
     """Return the search for a range of a server's binlog; for files, the planner did it."""
     if not isinstance(log, ReconnectingLog):
         return None
     search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, captures, stopped)
-    return search.check_not_captured
+    return search.find
+
+
+def _may_change(statement: Statement, names: set[Table]) -> bool:
+    if statement.kind not in DDL_KINDS and statement.kind is not StatementKind.UNKNOWN:
+        return False
+    if statement.database is not None:
+        return statement.database.lower() in {database for database, _ in names}
+    if statement.tables is None:
+        return True
+    return any((database.lower(), table.lower()) in names for database, table in statement.tables)
 
 
 def _statement(event: Event) -> Statement:

@@ -37,6 +37,7 @@ from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
@@ -162,6 +163,10 @@ class Tail:
         if self._captures(*table):
             self._renamed[behind, table] = None
 
+    def _first_needed(self, start: Position) -> Position:
+        """Return the first position whose rows a reading from `start` on may return."""
+        return start if self._walk is None else self._walk.first_needed(start)
+
     @property
     def _mark(self) -> BoundaryState:
         """The last boundary: a new connection resumes there."""
@@ -250,7 +255,7 @@ class Tail:
                 boundary.pending_xa,
                 client.server_version,
                 operations=self._operations,
-                earlier_xa=lambda xid: self._check_not_captured(search, xid),
+                earlier_xa=lambda xid, commit: self._find_prepared(search, xid, commit),
             )
             schemas = _Schemas(
                 client,
@@ -260,6 +265,7 @@ class Tail:
                 self.buffer,
                 on_rename=self._note_rename,
                 on_statement=self._on_statement,
+                first_needed=self._first_needed,
             )
             self.lag.connected(server_time(client))
             dump = Dump(
@@ -297,9 +303,11 @@ class Tail:
         if not self.buffer.closed:
             raise LostConnectionError("the server ended a dump that should not end")
 
-    def _check_not_captured(self, search: PreparedXaSearch, xid: str) -> None:
+    def _find_prepared(
+        self, search: PreparedXaSearch, xid: str, commit: Event
+    ) -> PreparedXa | None:
         try:
-            search.check_not_captured(xid)
+            return search.find(xid, commit)
         except ConnectionFailedError as error:
             # The retries of the search are exhausted, but retryTimeout may not be. Count it as a
             # failed try of the tail, however long it took: otherwise tries would never end.
@@ -348,8 +356,10 @@ class _Schemas:
         *,
         on_rename: Callable[[Position, Table], None],
         on_statement: OnStatement | None,
+        first_needed: Callable[[Position], Position],
     ) -> None:
         self._on_statement = on_statement
+        self._first_needed = first_needed
         self._captures = captures
         case_sensitive = ServerFacts.ask(client).case_sensitive
         self._fold = folding(case_sensitive)
@@ -375,7 +385,7 @@ class _Schemas:
             self._learn_what_is_loaded(logged, end)
         if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
             self._on_statement(event, logged, end, self._tracker.history)
-        self._tracker.forget_before(self._buffer.released_upto)
+        self._tracker.forget_before(self._first_needed(self._buffer.released_upto))
 
     def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
         """Query unknown columns of tables after a statement: they may be snapshotted again."""

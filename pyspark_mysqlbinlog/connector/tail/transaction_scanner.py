@@ -18,7 +18,15 @@ from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece
 from pyspark_mysqlbinlog.connector.tail.lag import Lag
+from pyspark_mysqlbinlog.connector.tail.prepared_transactions import PreparedTransactions
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
+    Outcome,
+    Prepared,
+    RolledBack,
+    SavepointSet,
+    XaRolledBack,
+)
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
@@ -42,6 +50,7 @@ _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _PIECE_BYTES = 4 << 20
 _MAX_PIECES = 512
 _MAX_PRELUDE_BYTES = 64 << 10
+_NEVER = (1 << 63) - 1
 
 
 class FollowedSchemas(Protocol):
@@ -102,6 +111,8 @@ class TransactionScanner:
         self._lag = lag
         self._head = head
         self._gtids = GtidTracker(start.executed)
+        self._rows: int
+        self._prepared = PreparedTransactions(start.pending_xa, position)
         # A boundary at which no dump can start, until the next file respells it.
         self._late: BoundaryState | None = None
         # The last event of the transaction outside of a payload.
@@ -113,14 +124,25 @@ class TransactionScanner:
         """The history of the tables after the last event."""
         return self.boundary.history if self._schemas is None else self._schemas.history
 
+    def first_needed(self, start: Position) -> Position:
+        """Return the first position whose rows a reading from `start` on may return."""
+        return self._prepared.first_needed(start)
+
     def piece_due(self, offset: int | None = None) -> int:
         """The position after which a long transaction gets its next split point.
 
         offset : in a payload, how far it is scanned; then the result is an offset, too.
         """
+        if not self._may_split:
+            return _NEVER
         last = self._pieces[-1].log_bytes if self._pieces else 0
         here = self.scanned.pos if offset is None else offset
         return here + self._piece_bytes - (self._log_bytes - last)
+
+    @property
+    def _may_split(self) -> bool:
+        """Whether the transaction in progress may be read by several tasks."""
+        return not (self._has_rollback or self._filtering.has_xa)
 
     def take_run(self, run: Run) -> None:
         """Take events that the compiled scan has passed."""
@@ -169,6 +191,8 @@ class TransactionScanner:
             self._buffer.append(kept)
             if self._counter is not None:
                 self._rows += sum(self._counter.rows(each) for each in kept)
+        if filtering.outcome is not None:
+            self._decide(filtering.outcome, end)
         if event.offset is None:
             self._outer = event
         if event.type in ROWS_EVENT_TYPES:
@@ -193,6 +217,31 @@ class TransactionScanner:
         self.scanned = end
         if self._lag is not None:
             self._lag.on_scanned(end, event.timestamp, between=filtering.between_transactions)
+
+    def _decide(self, outcome: Outcome, end: Position) -> None:
+        """Keep what counts of the transaction in progress, or of one that was prepared."""
+        if isinstance(outcome, SavepointSet):
+            self._marks[outcome.name] = self._buffer.transaction_parts
+        elif isinstance(outcome, RolledBack):
+            # A range that began inside would not know what it must leave out.
+            self._pieces.clear()
+            self._has_rollback = True
+            if outcome.to is None:
+                self._buffer.take_transaction()
+                self._kept_any = False
+            else:
+                self._buffer.drop_rows_since(self._marks[outcome.to])
+        elif isinstance(outcome, Prepared):
+            self._prepared.add(outcome.xa, self._buffer.take_transaction(), self._rows)
+            self._kept_any, self._rows = False, 0
+        elif isinstance(outcome, XaRolledBack):
+            self._prepared.decide(outcome.xid, end)
+        else:
+            xa = outcome.xa
+            parts, self._rows = self._prepared.decide(xa.xid, end)
+            self._buffer.append_again(parts and list(outcome.placed(parts)))
+            self._log_bytes += xa.end - xa.begin
+            self._kept_any = True
 
     def _tell_wanted(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
@@ -234,11 +283,15 @@ class TransactionScanner:
         self._log_bytes, self._rows, self._kept_any = 0, 0, False
         self._pieces: list[Piece] = []
         self._piece_bytes = _PIECE_BYTES
+        self._has_rollback = False
+        self._marks: dict[str, int] = {}
 
     def _maybe_piece(self, end: Position, found: Event | Run) -> None:
         """Split a long transaction after some of its rows events, for parallel reads."""
         last = self._pieces[-1].log_bytes if self._pieces else 0
         if self._log_bytes - last < self._piece_bytes or end.pos > self._last_start:
+            return
+        if not self._may_split:
             return
         events = self._filtering.prelude()
         if sum(HEADER_LENGTH + len(event.body) for event in events) > _MAX_PRELUDE_BYTES:

@@ -10,6 +10,13 @@ decodes no row images.
 
 `TransactionState` tracks the state within the transaction; `unsafe_events` has the checks that stop
 the stream.
+
+What is kept of a transaction may not count: XA prepares it, and it is decided later, or it is
+rolled back, to a savepoint or completely. The filter tells that in `outcome`; the caller holds the
+events while `is_held`. A rollback is in the binlog only if the transaction changed a temporary
+table, or on MariaDB. Rows of tables that are not transactional are never in such a transaction:
+with row format, the server writes them into a transaction of their own, which ends in COMMIT
+(measured on 5.7.41, 9.7.4, MariaDB 10.11 and 11.8).
 """
 
 from __future__ import annotations
@@ -26,6 +33,15 @@ from pyspark_mysqlbinlog.decoder.events.table_map import (
 )
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.filtering import unsafe_events
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
+    Outcome,
+    Prepared,
+    PreparedXa,
+    RolledBack,
+    SavepointSet,
+    XaCommitted,
+    XaRolledBack,
+)
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
@@ -83,6 +99,7 @@ _PASSED_OVER = _types(
     EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
 )
 _KIND = StatementKind
+_MAX_PENDING_XA = 256
 
 
 class TransactionScanState(NamedTuple):
@@ -108,16 +125,21 @@ class EventFilter:
     Parameters
     ----------
     wants : whether changes of (database, table) are captured.
-    pending_xa : prepared XA transactions known to contain no captured rows.
+    pending_xa : prepared XA transactions, in the order in which they were prepared: an xid, or the
+        text of a `PreparedXa` for one with captured rows.
     server_version : of the server that wrote the binlog, until a FORMAT_DESCRIPTION contains it.
     operations : ``ddl`` also keeps the DDL of captured tables; without ``truncate``, a TRUNCATE of
         an uncertain table is ignored.
-    earlier_xa : called with the xid of an XA COMMIT that is not in `pending_xa`; raises unless the
-        transaction is known to contain no captured rows. Without it, such a commit is an error.
+    earlier_xa : called with the xid and the event of an XA COMMIT that is not in `pending_xa`;
+        returns where its captured rows are, or None if it has none. Without it, such a commit is
+        an error.
+    max_pending_xa : the number of prepared XA transactions to know of; if there are more, the
+        oldest are searched like those before the start. None: no limit.
 
     Attributes
     ----------
     ended : the last event ended a transaction: the binlog may be split after it.
+    outcome : what the last event decides about captured events; mostly None.
     statement : the statement of the last event, if it is DDL or TRUNCATE; otherwise None.
     pending_xa : as above, kept up to date.
     """
@@ -129,18 +151,23 @@ class EventFilter:
         server_version: str = "",
         *,
         operations: frozenset[str] = frozenset({"truncate"}),
-        earlier_xa: Callable[[str], None] | None = None,
+        earlier_xa: Callable[[str, Event], PreparedXa | None] | None = None,
+        max_pending_xa: int | None = _MAX_PENDING_XA,
     ) -> None:
         self._wants = wants
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
+        self._max_pending_xa = max_pending_xa
         self._earlier_xa = earlier_xa or unsafe_events.check_unknown_xid
         # Read after each event, unlike the transaction's.
         self.ended = False
         self.statement: LoggedStatement | None = None
+        self.outcome: Outcome | None = None
         self.pending_xa = pending_xa
         self.written_by(server_version)
         self._transaction = TransactionState()
+        # It is prepared at its end, or committed in one phase.
+        self._is_xa = False
         # The transaction in progress comes from a payload.
         self._is_in_payload = False
         # GTID, BEGIN and ROWS_QUERY are held here until a captured table requires them.
@@ -169,6 +196,16 @@ class EventFilter:
         return not (transaction.in_progress or self._rows_query or transaction.savepoints)
 
     @property
+    def is_held(self) -> bool:
+        """Whether captured events of the transaction in progress may turn out not to count."""
+        return self._is_xa or bool(self._transaction.savepoints)
+
+    @property
+    def has_xa(self) -> bool:
+        """Whether the transaction in progress is an XA transaction."""
+        return self._is_xa
+
+    @property
     def group(self) -> TransactionScanState | None:
         """The state of the transaction in progress; None before its BEGIN, or without one."""
         transaction = self._transaction
@@ -187,7 +224,7 @@ class EventFilter:
 
     def advance_transactions(self) -> None:
         """Record that the compiled scan has passed whole transactions, by the rules of `feed`."""
-        self.statement = None
+        self.statement = self.outcome = None
         self._transaction.end()
         self.ended = True
 
@@ -211,7 +248,7 @@ class EventFilter:
             scan, unless `is_new_statement`.
         text_waits, text : the statement's text has not been kept yet; None: the earlier one.
         """
-        self.statement = None
+        self.statement = self.outcome = None
         self.ended = False
         self._wanted_ids.update(new_ids)
         if is_new_statement:
@@ -255,7 +292,7 @@ class EventFilter:
 
     def _feed(self, event: Event) -> list[Event]:
         kind = event.type
-        self.statement = None
+        self.statement = self.outcome = None
         self.ended = False
         transaction = self._transaction
         if kind in _ROWS:
@@ -271,7 +308,9 @@ class EventFilter:
         if kind in _GTIDS:
             self._gtid(event, begins=False)
         elif kind == _MARIADB_GTID:
-            self._gtid(event, begins=MariadbGtid.parse(event.body).begins)
+            gtid = MariadbGtid.parse(event.body)
+            self._gtid(event, begins=gtid.begins)
+            self._is_xa = gtid.prepares
         elif kind in _STATEMENT_TEXTS:
             self._rows_query = event
             self._statement_events = [event]
@@ -349,6 +388,7 @@ class EventFilter:
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
             unsafe_events.check_begin(transaction, statement)
             transaction.begin(statement.xid)
+            self._is_xa = kind is _KIND.XA_START
             self._frame.append(event)
             self._group_events.append(event)
             return []
@@ -357,24 +397,21 @@ class EventFilter:
                 unsafe_events.check_outside(event)
             return self._end(event)
         if kind is _KIND.ROLLBACK:
-            unsafe_events.check_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
-            return self._end(event)
+            return self._rolled_back()
         if kind is _KIND.SAVEPOINT:
-            transaction.savepoint(statement.savepoint or "", self._kept_rows_events)
+            self._savepoint(statement.savepoint or "")
             return []
         if kind is _KIND.ROLLBACK_TO:
-            since = transaction.savepoints.get(statement.savepoint or "", 0)
-            unsafe_events.check_rolled_back(
-                self._kept_rows_events - since, "is rolled back to a savepoint"
-            )
+            self._rolled_back_to(statement.savepoint or "")
             return []
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
-            if transaction.in_group:
-                # 5.7 writes this if the transaction has dropped a temporary table.
-                unsafe_events.check_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
-            else:
-                self._xa_decided(kind, statement.xid or "")
-            return self._end(event)
+            if not transaction.in_group:
+                self._xa_decided(kind, statement.xid or "", event)
+                return self._end(event)
+            # 5.7 writes XA ROLLBACK here if the transaction has dropped a temporary table.
+            if kind is _KIND.XA_COMMIT:
+                unsafe_events.check_ended(self._kept_rows_events, kind.value)
+            return self._rolled_back()
         return self._other_statement(event, logged)
 
     def _other_statement(self, event: Event, logged: LoggedStatement) -> list[Event]:
@@ -409,6 +446,27 @@ class EventFilter:
                 return True  # its text does not name the tables
         return any(self._wants(*name) for name in statement.tables or ())
 
+    def _savepoint(self, name: str) -> None:
+        if self._transaction.in_group:
+            self._transaction.savepoint(_folded(name), self._kept_rows_events)
+            self.outcome = SavepointSet(_folded(name))
+
+    def _rolled_back_to(self, name: str) -> None:
+        name = _folded(name)
+        savepoints = self._transaction.savepoints
+        unsafe_events.check_known_savepoint(self._kept_rows_events, name, savepoints)
+        kept = savepoints.get(name, 0)
+        if self._kept_rows_events > kept:
+            self._kept_rows_events = kept
+            self.outcome = RolledBack(name)
+
+    def _rolled_back(self) -> list[Event]:
+        """End a transaction of which nothing counts."""
+        if self._kept_rows_events:
+            self.outcome = RolledBack()
+        self._forget()
+        return []
+
     def _end(self, event: Event) -> list[Event]:
         """Keep a transaction's last event if any other of it was kept."""
         kept = [event] if self._transaction.in_group and not self._frame else []
@@ -419,6 +477,7 @@ class EventFilter:
         """Reset the state after the end of a transaction."""
         self._transaction.end()
         self.ended = True
+        self._is_xa = False
         self._frame = []
         self._rows_query = None
         self._group_events = []
@@ -432,14 +491,33 @@ class EventFilter:
         prepare = XaPrepare.parse(event.body)
         if prepare.one_phase:
             return self._end(event)
-        unsafe_events.check_prepared(self._kept_rows_events, prepare.xid)
-        xid = self._transaction.xid or prepare.xid
-        self.pending_xa = tuple(sorted({*self.pending_xa, xid}))
-        self._forget()
-        return []
+        unsafe_events.check_prepared(self._kept_rows_events, prepare.xid, is_xa=self._is_xa)
+        text = prepare.xid
+        if self._kept_rows_events:
+            xa = PreparedXa(prepare.xid, event.file, self._group_events[0].start, event.end)
+            self.outcome, text = Prepared(xa), str(xa)
+        others = (known for known in self.pending_xa if _xid(known) != prepare.xid)
+        pending = (*others, text)
+        self.pending_xa = pending[-(self._max_pending_xa or len(pending)) :]
+        return self._end(event)
 
-    def _xa_decided(self, kind: StatementKind, xid: str) -> None:
-        if xid in self.pending_xa:
-            self.pending_xa = tuple(known for known in self.pending_xa if known != xid)
-        elif kind is _KIND.XA_COMMIT:
-            self._earlier_xa(xid)
+    def _xa_decided(self, kind: StatementKind, xid: str, event: Event) -> None:
+        found = next((known for known in self.pending_xa if _xid(known) == xid), None)
+        if found is not None:
+            self.pending_xa = tuple(known for known in self.pending_xa if known != found)
+        if kind is _KIND.XA_ROLLBACK:
+            self.outcome = XaRolledBack(xid)
+        else:
+            xa = self._earlier_xa(xid, event) if found is None else PreparedXa.parse(found)
+            if xa is not None:
+                gtid = self._frame[0] if self._frame else None
+                self.outcome = XaCommitted(xa, gtid, event)
+
+
+def _xid(pending: str) -> str:
+    return pending.partition(" ")[0]
+
+
+def _folded(savepoint: str) -> str:
+    """Return the name as servers compare it, except for letters that are not ASCII."""
+    return savepoint.lower()

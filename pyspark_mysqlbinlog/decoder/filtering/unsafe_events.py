@@ -1,7 +1,7 @@
 """Checks that stop the stream at events that would make rows wrong or incomplete.
 
 These are DML and CREATE TABLE … SELECT of a captured table logged as statements, rows whose
-transaction was partly rolled back, two-phase XA, incidents, and events of unknown types. An event
+transaction has no certain outcome, incidents, and events of unknown types. An event
 where none of its type can occur is also an error: the binlog is damaged, or the start position is
 not between two transactions.
 """
@@ -9,7 +9,7 @@ not between two transactions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn
 
 from pyspark_mysqlbinlog.decoder.events.statements import Statement
@@ -27,15 +27,17 @@ from pyspark_mysqlbinlog.protocol.messages import Incident
 
 __all__ = [
     "check_begin",
+    "check_ended",
     "check_flagged_truncate",
     "check_in_payload",
     "check_incident",
+    "check_known_savepoint",
     "check_no_transaction",
     "check_not_alpha",
     "check_outside",
     "check_payload_begins",
     "check_prepared",
-    "check_rolled_back",
+    "check_rolled_back_late",
     "check_statement",
     "check_unknown_event",
     "check_unknown_statement",
@@ -195,25 +197,48 @@ def check_flagged_truncate(statement: Statement, wants: Captures) -> None:
             )
 
 
-def check_rolled_back(rows_events: int, how: str) -> None:
+def check_ended(rows_events: int, statement: str) -> None:
+    """Raise for captured rows in a transaction that ends with a statement not known to end one."""
     if rows_events:
         raise UnsupportedTransactionError(
-            f"a transaction with {rows_events} rows events of captured tables {how}, and the binlog"
-            " does not show which of its tables are transactional; exclude them, or start again"
-            " with a new checkpoint after this position"
+            f"a transaction with {rows_events} rows events of captured tables ends in {statement},"
+            " and whether they count is not known; exclude the tables, or start again with a new"
+            " checkpoint after this position"
         )
 
 
-def check_prepared(rows_events: int, xid: str) -> None:
-    """Raise for captured rows in a transaction that ends with XA PREPARE: its outcome is open."""
-    if rows_events:
+def check_known_savepoint(rows_events: int, name: str, savepoints: Collection[str]) -> None:
+    """Raise for captured rows unless it is certain to which savepoint they are rolled back.
+
+    Servers compare names without accents: two names of which one is not ASCII may be the same.
+    """
+    is_certain = name in savepoints and (len(savepoints) == 1 or all(map(str.isascii, savepoints)))
+    if rows_events and not is_certain:
         raise UnsupportedTransactionError(
-            f"XA PREPARE of {xid} with rows of captured tables: two-phase XA is not supported yet;"
-            " exclude the tables, or start again with a new checkpoint after the XA COMMIT"
+            f"a transaction with {rows_events} rows events of captured tables is rolled back to the"
+            f" savepoint {name!r}, and which one of its own that is, is not certain; exclude the"
+            " tables, or start again with a new checkpoint after this position"
         )
 
 
-def check_unknown_xid(xid: str) -> NoReturn:
+def check_rolled_back_late(size: int, how: str) -> NoReturn:
+    """Raise for a rollback of captured rows that were already delivered."""
+    raise UnsupportedTransactionError(
+        f"a transaction {how}, and more than {size} bytes of its rows had been read as if they"
+        " counted; exclude the tables, or start again with a new checkpoint after this position"
+    )
+
+
+def check_prepared(rows_events: int, xid: str, *, is_xa: bool) -> None:
+    """Raise for captured rows whose transaction did not begin as one that is prepared."""
+    if rows_events and not is_xa:
+        raise MalformedEventError(
+            f"XA_PREPARE of {xid} ends a transaction with rows of captured tables that does not"
+            " begin with XA START"
+        )
+
+
+def check_unknown_xid(xid: str, _event: Event) -> NoReturn:
     raise UnsupportedTransactionError(
         f"XA COMMIT of {xid}, which was prepared before the start of this stream and may"
         " contain rows of captured tables; start again with a new checkpoint before its XA START"

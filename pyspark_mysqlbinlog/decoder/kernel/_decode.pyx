@@ -78,6 +78,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         Key
         Missing
         InvalidDates
+        SourcePos
 
     cdef struct ArrowArray:
         pass
@@ -157,6 +158,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         Payload payload()
         PayloadSide& side(size_t)
         void open(const uint8_t*, size_t, int64_t, int64_t, string_view, cbool, int32_t) except +
+        void commit_at(int64_t, int64_t)
         void close()
         cbool knows_table(string_view)
         void map_table(string_view, uint64_t&) except +
@@ -225,6 +227,7 @@ cdef class DecodeLoop:
     cdef readonly object schema
     # The current block.
     cdef object file
+    cdef object committed
     cdef object data
     cdef const uint8_t[::1] view
     # Plans by table id, and those that rows may still refer to.
@@ -298,11 +301,10 @@ cdef class DecodeLoop:
             made.plan.get().add_column(both[0], both[1], doubtful[at])
         return made
 
-    def open(self, file, int64_t end, int64_t trailer, data, ordinal):
-        """Begin a block, with the fields of an `EventBlock`; it is kept until `close`.
-
-        `end` is the position after its first event. Without an ordinal, no rows are read.
-        """
+    def open(self, block, ordinal):
+        """Begin an `EventBlock`; it is kept until `close`. Without an ordinal, no rows are read."""
+        file, data = block.file, block.data
+        cdef int64_t end = block.end, trailer = block.trailer
         cdef bytes name = file.encode()
         cdef bint has_ordinal = ordinal is not None and -(1 << 31) <= ordinal < 1 << 31
         if not -_TRAILER_LIMIT <= trailer < _TRAILER_LIMIT:
@@ -311,6 +313,7 @@ cdef class DecodeLoop:
                 f" {_TRAILER_LIMIT}"
             )
         self.file, self.data, self.view = file, data, data
+        self.committed = block.committed
         self.loop.get().open(
             &self.view[0] if self.view.shape[0] else NULL,
             self.view.shape[0],
@@ -320,6 +323,8 @@ cdef class DecodeLoop:
             has_ordinal,
             <int32_t>ordinal if has_ordinal else 0,
         )
+        if block.committed is not None:
+            self.loop.get().commit_at(block.committed.pos, block.committed.begin)
 
     def close(self):
         """Release the block."""
@@ -344,7 +349,7 @@ cdef class DecodeLoop:
         return Event(
             self.file, event.start, event.end, event.timestamp, event.type, event.server_id,
             event.flags, bytes(self.data[begin : begin + size]),
-            None if event.offset < 0 else event.offset,
+            None if event.offset < 0 else event.offset, None, self.committed,
         )
 
     def has_event(self):

@@ -20,14 +20,6 @@ struct EventView {
 
     Input input() const { return Input{body, body + size}; }
     std::string_view text() const { return as_text(body, size); }
-
-    // `seq` of its first row; the Python reference is `Event.first_seq` in
-    // protocol/events.py.
-    int64_t seq_pos() const { return offset < 0 ? start : start + (offset >> ROW_BITS); }
-    int64_t first_row() const { return offset < 0 ? 0 : offset & ((int64_t{1} << ROW_BITS) - 1); }
-
-private:
-    static constexpr int ROW_BITS = 30;
 };
 
 // Iterates over a block. The caller of `open` keeps its bytes alive.

@@ -50,7 +50,13 @@ public:
         file_ = file;
         has_ordinal_ = has_ordinal;
         ordinal_ = ordinal;
-        is_inside_ = false;
+        is_inside_ = is_committed_ = false;
+    }
+    // The opened block is of a prepared XA transaction; the ordinal is of the file of its XA COMMIT.
+    void commit_at(int64_t pos, int64_t begin) {
+        is_committed_ = true;
+        commit_pos_ = pos;
+        commit_begin_ = begin;
     }
     void close() {
         block_ = BlockReader();
@@ -150,6 +156,7 @@ private:
             (image_[1] == nullptr || image_[1]->steps.empty()))
             return Stop::Event;
         transaction.follow_rows();
+        set_seq();
         plan_ = plan;
         op_ = head.op;
         in_ = head.rows;
@@ -157,6 +164,21 @@ private:
         run_batch_ = NO_BATCH;
         is_inside_ = true;
         return Stop::End;
+    }
+
+    // `seq` of the first row; the Python reference is `Event.first_seq` in protocol/events.py.
+    void set_seq() {
+        constexpr int ROW_BITS = 30;
+        int64_t offset = event_.offset;
+        seq_pos_ = event_.start;
+        if (is_committed_) {
+            seq_pos_ = commit_pos_;
+            if (offset < 0) offset = event_.start - commit_begin_;
+        }
+        seq_row_ = 0;
+        if (offset < 0) return;
+        seq_pos_ += offset >> ROW_BITS;
+        seq_row_ = offset & ((int64_t{1} << ROW_BITS) - 1);
     }
 
     // Continues in the current event; Stop::End when it is finished, and passed.
@@ -187,7 +209,7 @@ private:
 
     // False, without appending, if Python must read the row.
     bool read_row() {
-        const int64_t row = event_.first_row() + static_cast<int64_t>(row_);
+        const int64_t row = seq_row_ + static_cast<int64_t>(row_);
         if (row >= std::numeric_limits<int32_t>::max()) return false;
         if (!append(before, image_[0])) return refuse(0);
         if (!append(after, image_[1])) return refuse(1);
@@ -252,7 +274,7 @@ private:
         }
         Run run = run_;
         run.invalid_dates = envelope.keep(std::move(invalid_dates));
-        run.first_row = static_cast<int32_t>(event_.first_row() + static_cast<int64_t>(row_));
+        run.first_row = static_cast<int32_t>(seq_row_ + static_cast<int64_t>(row_));
         run.rows = 1;
         envelope.add(run);
         first_ = row_ + 1;
@@ -278,7 +300,8 @@ private:
         run_.table = &plan_->table;
         run_.file = file_span_;
         run_.ordinal = ordinal_;
-        run_.pos = event_.seq_pos();
+        run_.pos = seq_pos_;
+        run_.source_pos = is_committed_ ? event_.start : seq_pos_;
         run_.server_id = event_.server_id;
         run_.has_tx_pos = transaction.has_tx_pos;
         run_.tx_pos = transaction.has_tx_pos ? transaction.tx_pos : 0;
@@ -311,7 +334,7 @@ private:
     }
     void close_run() {
         if (first_ == row_) return;
-        run_.first_row = static_cast<int32_t>(event_.first_row() + static_cast<int64_t>(first_));
+        run_.first_row = static_cast<int32_t>(seq_row_ + static_cast<int64_t>(first_));
         run_.rows = static_cast<uint32_t>(row_ - first_);
         envelope.add(run_);
         names_bytes_ += missing_bytes_ * run_.rows;
@@ -330,10 +353,15 @@ private:
     std::string mapped_file_;
     bool has_ordinal_ = false;
     int32_t ordinal_ = 0;
+    bool is_committed_ = false;
+    int64_t commit_pos_ = 0;
+    int64_t commit_begin_ = 0;
 
     // The current rows event, if `is_inside_`.
     bool is_inside_ = false;
     EventView event_{};
+    int64_t seq_pos_ = 0;
+    int64_t seq_row_ = 0;
     TablePlan* plan_ = nullptr;
     const Image* image_[2] = {nullptr, nullptr};
     char op_ = 0;

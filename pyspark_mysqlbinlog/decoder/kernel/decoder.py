@@ -93,7 +93,7 @@ class _Range:
     def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
         loop = self._loop
         for block in blocks:
-            loop.open(*block, self._ordinal(block.file))
+            loop.open(block, self._ordinal(block))
             yield from self._block(block)
             # It may be large, and so may be the next.
             loop.close()
@@ -206,10 +206,12 @@ class _Range:
         body = self._python.table_maps.body(event.file, table_id_of(event.body))
         return body[TABLE_ID_LENGTH:], OPERATIONS[event.type][1]
 
-    def _ordinal(self, file: str) -> int | None:
-        """Return the file's number; if None, the Python decoder raises at its first row."""
+    def _ordinal(self, block: EventBlock) -> int | None:
+        """Return the file's number in `seq`; if None, the Python decoder raises at a row."""
         with suppress(MySQLBinlogError):
-            return self._python.file_ordinal(file)
+            return self._python.file_ordinal(
+                block.file if block.committed is None else block.committed.file
+            )
         return None
 
 

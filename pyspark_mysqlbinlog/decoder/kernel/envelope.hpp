@@ -6,6 +6,7 @@
 // batch is finished.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,7 @@ struct Run {
     Span file;
     int32_t ordinal;
     int64_t pos;
+    int64_t source_pos;
     uint32_t server_id;
     bool has_tx_pos;
     int64_t tx_pos;
@@ -73,6 +75,7 @@ enum class Field : uint8_t {
     Key,
     Missing,
     InvalidDates,
+    SourcePos,
 };
 
 class Envelope {
@@ -158,6 +161,12 @@ private:
                 return numbers<int32_t>([this](const Run&) { return epoch; });
             case Field::Ordinal:
                 return numbers<int32_t>([](const Run& run) { return run.ordinal; });
+            case Field::SourcePos:
+                // Mostly the same.
+                if (std::any_of(runs_.begin(), runs_.end(),
+                                [](const Run& run) { return run.source_pos != run.pos; }))
+                    return numbers<int64_t>([](const Run& run) { return run.source_pos; });
+                [[fallthrough]];
             case Field::Pos:
                 // Used twice in the batch: in seq and in source.
                 if (pos_ == nullptr)

@@ -88,7 +88,7 @@ _SEQ: dict[str, tuple[Field, pa.DataType]] = {
 _SOURCE: dict[str, tuple[Field, pa.DataType]] = {
     "server_id": (Field.ServerId, _LONG),
     "file": (Field.File, _STRING),
-    "pos": (Field.Pos, _LONG),
+    "pos": (Field.SourcePos, _LONG),
     "row": (Field.Row, _INT),
     "tx_pos": (Field.TxPos, _LONG),
     "thread_id": (Field.ThreadId, _LONG),

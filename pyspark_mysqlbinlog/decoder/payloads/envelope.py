@@ -20,7 +20,8 @@ __all__ = ["RESCUED", "Envelope", "Run", "StatementRow"]
 class Run(NamedTuple):
     """The values that the rows of one rows event (or one statement) share.
 
-    ts is in microseconds since 1970 UTC; ordinal is the file's number in `seq`.
+    ts is in microseconds since 1970 UTC; ordinal and pos are those of `seq`. Those of a prepared XA
+    transaction are at its XA COMMIT, and file and source_pos where its event is.
     """
 
     op: str
@@ -30,6 +31,7 @@ class Run(NamedTuple):
     epoch: int
     ordinal: int
     pos: int
+    source_pos: int
     server_id: int
     file: str
     tx_pos: int | None
@@ -62,7 +64,7 @@ _SEQ = {"epoch": "epoch", "file": "ordinal", "pos": "pos", "row": None}
 _SOURCE = {
     "server_id": "server_id",
     "file": "file",
-    "pos": "pos",
+    "pos": "source_pos",
     "row": None,
     "tx_pos": "tx_pos",
     "thread_id": "thread_id",

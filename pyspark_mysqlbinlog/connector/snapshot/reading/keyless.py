@@ -53,6 +53,7 @@ def marker_row(
         epoch=epoch,
         ordinal=place.number,
         pos=place.pos,
+        source_pos=place.pos,
         server_id=watermark.server_id,
         file=place.file,
         tx_pos=None,

@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
+from pyspark_mysqlbinlog.protocol.events import CommitPlace
 
 FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=PositionFingerprint(1, 2, 30, 4))
 LAST = replace(FIRST, position=Position.of("mysql-bin.000003", 2000))
@@ -76,6 +77,7 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
     blocks = (
         EventBlock("mysql-bin.000003", 1500, 4, bytes(range(256))),
         EventBlock("mysql-bin.000003", 1 << 40, -7, b""),
+        EventBlock("mysql-bin.000002", 99, 4, b"xa", CommitPlace("mysql-bin.000003", 7, 4)),
     )
     ranges = (
         RangePartition(
@@ -113,7 +115,7 @@ def test_a_damaged_file_is_ignored(folder: str) -> None:
     block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
     BatchHandoff(folder).write(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
     whole = file.read_bytes()
-    other_version = whole.replace(b'"version": 2', b'"version": 3')
+    other_version = whole.replace(b'"version": 3', b'"version": 4')
     assert other_version != whole
     # A stream without its end marker of 8 bytes is whole all the same.
     cut = [whole[:length] for length in range(len(whole) - 8)]

@@ -15,7 +15,7 @@ from helpers.corrupt_logs import RawEvent
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder, query_body, rows_body, table_map
 from helpers.payloads import inner, payload_body, repacked
-from helpers.recorded_logs import READABLE
+from helpers.recorded_logs import SCENARIOS
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
@@ -71,7 +71,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
-@pytest.mark.parametrize("scenario", [*READABLE, "ddl_history", "random_ddl_177"])
+@pytest.mark.parametrize("scenario", [*SCENARIOS, "ddl_history", "random_ddl_177"])
 def test_compressed_transactions_give_the_rows_of_plain_ones(
     scenario: str, tmp_path: Path, short_pieces: None
 ) -> None:

@@ -147,7 +147,7 @@ def assert_same(options: Options, partition: RangePartition) -> int:
 
 
 # Whose end is an error, by any way.
-REFUSED = {"transactions", "statements"}
+REFUSED = {"statements"}
 
 
 @pytest.mark.sample(8)

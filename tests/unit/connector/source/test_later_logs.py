@@ -15,6 +15,8 @@ from helpers.later_logs import (
     schemas_of,
 )
 from helpers.random_ddl import check_labelled
+from helpers.recorded_logs import CASCADES
+from helpers.replay import Replay, captured_schemas
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -28,12 +30,13 @@ PLAIN = (
     "compressed",
     "partial_json",
     "later_types",
+    "tagged_gtid",
 )
 RANDOM_DDL = ("random_ddl_9701", "random_ddl_9703")
 # Those in which DDL changes columns that have rows: what it renames.
 WITH_DDL: dict[str, dict[str, str]] = {"full_metadata": {"n": "m"}, "later_ddl": {}}
-# Two-phase XA stops a read, and the first file of `tagged_gtid` is read below.
-WITH_XA = ("transactions", "tagged_gtid")
+# Read below, with the rows that a foreign key removes.
+WITH_CASCADES = ("transactions",)
 PAYLOADS = ("json", "struct", "variant")
 
 
@@ -47,7 +50,7 @@ def path_of(scenario: str) -> str:
 
 def test_every_scenario_is_read() -> None:
     found = {path.stem for path in LATER.glob("*.json")}
-    assert found == {*PLAIN, *RANDOM_DDL, *WITH_DDL, *WITH_XA}
+    assert found == {*PLAIN, *RANDOM_DDL, *WITH_DDL, *WITH_CASCADES}
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -81,6 +84,29 @@ def test_each_payload_has_the_same_rows_through_ddl(scenario: str, payload: str)
     mode = {"schemaEvolutionMode": "rescue"} if payload == "struct" else {}
     rows = read(path, payload, tables=tables, **mode)
     assert_agree(read(path, "json", tables=tables), rows, payload, path)
+
+
+def test_transactions_replayed_equal_select() -> None:
+    """Also of a table without a key, and with the rows that a foreign key removes."""
+    described = describe("transactions")
+    replay = Replay(captured_schemas(described), None, CASCADES["transactions"])
+    path = str(LATER / "transactions.001.binlog")
+    replay.apply(read(path, "json", tables=f"{described['database']}.*"))
+    for name, table in described["tables"].items():
+        replay.assert_equals(described["database"], name, table["rows"])
+
+
+def test_xa_has_the_gtid_of_its_commit() -> None:
+    rows = read(str(LATER / "tagged_gtid.*.binlog"), "json", tables="fx_tagged_gtid.t")
+    between, xa = rows[-2:]
+    assert [row["after"] for row in (between, xa)] == [
+        '{"id":51,"v":"between"}',
+        '{"id":50,"v":"xa"}',
+    ]
+    assert between["seq"]["pos"] < xa["seq"]["pos"]
+    assert xa["source"]["tx_pos"] < between["source"]["tx_pos"]
+    numbers = [int(row["source"]["gtid"].rpartition(":")[2]) for row in (between, xa)]
+    assert numbers[1] == numbers[0] + 1
 
 
 def test_a_tag_is_in_the_gtid() -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
+from helpers.decoding import make_event
 from helpers.events import LogBuilder, xa_prepare_body
 from helpers.filter_harness import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
-from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("implementation")
@@ -33,25 +34,50 @@ def file(number: int = 1) -> LogBuilder:
     return LogBuilder(f"mysql-bin.{number:06}").format_description()
 
 
-def search(log: FileLog, before: Position | None = None) -> None:
-    before = before or log.end()
-    PreparedXaSearch.of_files(log, before, lambda _, table: table == "t").check_not_captured(A)
+def search(log: FileLog, before: Position | None = None) -> PreparedXa | None:
+    """Where the transaction is that is committed at the end."""
+    search = PreparedXaSearch.of_files(log, before or log.end(), lambda _, table: table == "t")
+    return search.find(A, commit_at_end(log))
+
+
+def commit_at_end(log: FileLog) -> Event:
+    return make_event(EventType.QUERY_EVENT, b"", log.end().pos, log.end().file)
 
 
 def test_unwanted_in_this_file_or_an_older_one(tmp_path: Path) -> None:
     noise = file(2).begin().rows(1, "t", 1).xid().query("INSERT INTO t VALUES (1)")
-    search(log_of(tmp_path, xa(file(), b"a", "x"), noise, xa(file(3), b"b", "t")))
+    log = log_of(tmp_path, xa(file(), b"a", "x"), noise, xa(file(3), b"b", "t"))
+    assert search(log) is None
 
 
 def test_wanted_rows(tmp_path: Path) -> None:
     log = xa(file(), b"b", "x").begin().rows(1, "x", 1).xid()
     begin = log.pos
     log.query(f"XA START {A}").rows(1, "x", 1).rows(2, "t", 1).query(f"XA END {A}")
-    log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
-    log.begin().rows(1, "x", 1).xid()
-    words = re.escape(f"it begins at mysql-bin.000001:{begin}")
-    with pytest.raises(UnsupportedTransactionError, match=words) as caught:
-        search(log_of(tmp_path, log, file(2)))
+    end = log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a")).pos
+    log.begin().rows(1, "x", 1).xid().query("ALTER TABLE x ADD b INT")
+    found = search(log_of(tmp_path, log, file(2).query("CREATE DATABASE e")))
+    assert found == PreparedXa(A, "mysql-bin.000001", begin, end)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE T CHANGE a b INT",
+        "RENAME TABLE x TO y, t TO u",
+        "DROP DATABASE d",
+        "FROBNICATE t",
+        "/*!99999 ALTER */ DROP TABLE t",
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_tables_that_were_changed_since_then(tmp_path: Path, statement: str, before: bool) -> None:
+    """Before the start, or between the start and the XA COMMIT."""
+    log = xa(file(), b"a", "t")
+    start = log.position()
+    found = log_of(tmp_path, log, file(2).query(statement))
+    with pytest.raises(UnsupportedTransactionError, match=r"at mysql-bin.000002:\d+ may") as caught:
+        search(found, None if before else start)
     assert caught.value.table == "d.t"
 
 
@@ -60,16 +86,17 @@ def test_a_wanted_table_that_is_only_announced(tmp_path: Path) -> None:
     log = file().query(f"XA START {A}")
     log.add(EventType.TABLE_MAP_EVENT, bytes(6) + b"\1\0\1d\0\1t\0\1\3\0\0")
     log.rows(2, "x", 1).query(f"XA END {A}")
-    search(log_of(tmp_path, log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))))
+    log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
+    assert search(log_of(tmp_path, log)) is None
 
 
 def test_the_nearest_of_an_xid_counts(tmp_path: Path) -> None:
     decided = xa(file(), b"a", "t").query(f"XA ROLLBACK {A}")
-    search(log_of(tmp_path, decided, xa(file(2), b"a", "x"), file(3)))
-    with pytest.raises(UnsupportedTransactionError, match="it begins at"):
-        search(
-            log_of(tmp_path, xa(file(), b"a", "x").query(f"XA COMMIT {A}"), xa(file(2), b"a", "t"))
-        )
+    assert search(log_of(tmp_path, decided, xa(file(2), b"a", "x"), file(3))) is None
+    decided = xa(file(), b"a", "x").query(f"XA COMMIT {A}")
+    found = search(log_of(tmp_path, decided, xa(file(2), b"a", "t")))
+    assert found is not None
+    assert found.file == "mysql-bin.000002"
 
 
 @pytest.mark.parametrize("end", [f"XA COMMIT {A}", f"XA ROLLBACK {A}", "one phase"])
@@ -97,4 +124,4 @@ def test_a_search_that_nobody_waits_for(tmp_path: Path) -> None:
     log = log_of(tmp_path, xa(file(), b"a", "x"))
     search_ = PreparedXaSearch(log, log.begins, log.end(), lambda *_: True, lambda: True)
     with pytest.raises(LostConnectionError, match="stopped"):
-        search_.check_not_captured(A)
+        search_.find(A, commit_at_end(log))

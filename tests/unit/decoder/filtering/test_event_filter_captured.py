@@ -13,7 +13,7 @@ from helpers.filter_harness import Filtered
 from helpers.recorded_logs import describe
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
-from pyspark_mysqlbinlog.errors import StatementFormatError, UnsupportedTransactionError
+from pyspark_mysqlbinlog.errors import StatementFormatError
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event, EventType
 
 T = EventType
@@ -22,11 +22,6 @@ T = EventType
 def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
     described = describe(scenario)
     return described, [event for file in described["files"] for event in read_log(CAPTURED / file)]
-
-
-def without_two_phase_xa(events: list[Event]) -> list[Event]:
-    """`transactions` without its two prepared XA transactions, which are not followed yet."""
-    return [event for event in events if not 4606 <= event.start < 5780]
 
 
 def rows_by_table(described: Mapping[str, Any], events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -45,8 +40,6 @@ def choice(tables: list[str]) -> Callable[[str, str], bool]:
 def test_filtering_then_decoding_is_decoding_then_dropping(scenario: str) -> None:
     """For each table alone, and each pair: the same rows with the same seq, gtid and query."""
     described, events = load(scenario)
-    if scenario == "transactions":
-        events = without_two_phase_xa(events)
     names = list(described["tables"])
     everything = rows_by_table(described, events)
     assert everything
@@ -77,11 +70,12 @@ def test_every_boundary_is_a_place_to_start(scenario: str) -> None:
 
 def test_captured_xa() -> None:
     _, events = load("transactions")
-    with pytest.raises(
-        UnsupportedTransactionError, match="XA PREPARE of X'786131',X'',1"
-    ) as caught:
-        Filtered(events, lambda database, table: table == "a")
-    assert caught.value.position == 4984
+    found = Filtered(events, lambda database, table: table == "a")
+    assert found.filtering.pending_xa == ()
+    prepared = Filtered(
+        (event for event in events if event.start < 5022), lambda database, table: table == "a"
+    )
+    assert prepared.filtering.pending_xa == ("X'786131',X'',1 transactions.001.binlog:4606-5023",)
     found = Filtered(events, lambda database, table: table == "b")
     assert found.filtering.pending_xa == ()
     assert found.filtering.in_transaction is False

@@ -1,0 +1,154 @@
+"""What an event decides about captured events of its transaction, or of a prepared one.
+
+`EventFilter.outcome` has it after the event. Most events decide nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark_mysqlbinlog.errors import OffsetError
+from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, CommitPlace, Event, EventType
+
+__all__ = [
+    "Outcome",
+    "Part",
+    "Prepared",
+    "PreparedXa",
+    "RolledBack",
+    "SavepointSet",
+    "XaCommitted",
+    "XaRolledBack",
+    "size_of",
+    "without_rows_since",
+]
+
+# Captured events as they were read.
+Part = Event | PackedEvents
+
+_GTIDS = frozenset(
+    {
+        EventType.GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    }
+)
+# The events of a transaction that are not of one of its statements.
+_FRAME = _GTIDS | {EventType.QUERY_EVENT}
+_PREPARED = re.compile(r"(X'[0-9a-f]*',X'[0-9a-f]*',\d+) (.+):(\d+)-(\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedXa:
+    """A prepared XA transaction with captured rows, and where they are.
+
+    Attributes
+    ----------
+    file, begin, end : from the start of its first event up to the end of its XA_PREPARE.
+    """
+
+    xid: str
+    file: str
+    begin: int
+    end: int
+
+    def __str__(self) -> str:
+        """Return the text in offsets; a transaction without captured rows is its xid there."""
+        return f"{self.xid} {self.file}:{self.begin}-{self.end}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read such a text; None for a transaction without captured rows."""
+        if " " not in text:
+            return None
+        found = _PREPARED.fullmatch(text)
+        if found is None:
+            raise OffsetError(
+                f"a prepared XA transaction is {text!r}, expected XID FILE:BEGIN-END; the"
+                " checkpoint is damaged"
+            )
+        xid, file, begin, end = found.groups()
+        return cls(xid, file, int(begin), int(end))
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointSet:
+    """A savepoint, to which the transaction may be rolled back."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """Captured rows of this transaction do not count.
+
+    to : those since this savepoint; None for all of them.
+    """
+
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """This transaction is prepared: its captured rows count if it is committed later."""
+
+    xa: PreparedXa
+
+
+@dataclass(frozen=True, slots=True)
+class XaRolledBack:
+    """A prepared transaction is rolled back."""
+
+    xid: str
+
+
+@dataclass(frozen=True, slots=True)
+class XaCommitted:
+    """A prepared transaction with captured rows is committed.
+
+    gtid : of the XA COMMIT; None if the server writes none.
+    event : the XA COMMIT.
+    """
+
+    xa: PreparedXa
+    gtid: Event | None
+    event: Event
+
+    def placed(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield the transaction's captured events at their place in the commit order.
+
+        Its GTID is that of the XA COMMIT, so that a GTID set that contains the commit of rows says
+        whether they were delivered.
+        """
+        place = CommitPlace(self.event.file, self.event.start, self.xa.begin)
+        if self.gtid is not None:
+            begin = self.xa.begin
+            # Not longer than the event that it replaces, because ends must not decrease.
+            end = begin + HEADER_LENGTH
+            yield self.gtid._replace(file=self.xa.file, start=begin, end=end, committed=place)
+        for part in parts:
+            if isinstance(part, PackedEvents):
+                yield part._replace(block=part.block._replace(committed=place))
+            elif part.type not in _GTIDS:
+                yield part._replace(committed=place)
+
+
+def size_of(part: Part) -> int:
+    """Return its packed bytes."""
+    if isinstance(part, PackedEvents):
+        return len(part.block.data)
+    return HEADER_LENGTH + len(part.body)
+
+
+def without_rows_since(parts: Sequence[Part], mark: int) -> list[Part]:
+    """Return a transaction's captured events without those of its statements from `mark` on."""
+    frame = (part for part in parts[mark:] if isinstance(part, Event) and part.type in _FRAME)
+    return [*parts[:mark], *frame]
+
+
+Outcome = SavepointSet | RolledBack | Prepared | XaCommitted | XaRolledBack
