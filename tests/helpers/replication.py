@@ -8,7 +8,14 @@ from contextlib import ExitStack, contextmanager
 from helpers.servers import LocalServer
 from helpers.waiting import wait_until
 
-__all__ = ["promote", "replicate", "replicating_servers", "stop_applying", "wait_for_replica"]
+__all__ = [
+    "promote",
+    "replicate",
+    "replicating_servers",
+    "start_applying",
+    "stop_applying",
+    "wait_for_replica",
+]
 
 _OPTIONS = [
     "--gtid-mode=ON",
@@ -65,6 +72,11 @@ def promote(replica: LocalServer) -> None:
 def stop_applying(replica: LocalServer) -> None:
     """Let a replica lag."""
     replica.execute("STOP REPLICA" if _is_new(replica) else "STOP SLAVE")
+
+
+def start_applying(replica: LocalServer) -> None:
+    """Let it catch up."""
+    replica.execute("START REPLICA" if _is_new(replica) else "START SLAVE")
 
 
 def _is_new(server: LocalServer) -> bool:

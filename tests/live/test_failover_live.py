@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.replication import promote, replicating_servers, stop_applying, wait_for_replica
+from helpers.replication import (
+    promote,
+    replicating_servers,
+    start_applying,
+    stop_applying,
+    wait_for_replica,
+)
 from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
 from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
@@ -125,7 +131,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
         read_until(spark, start, 4)
     # It is, once it has what was delivered.
     primary.start()
-    replica.execute("START REPLICA" if replica.version() >= "8" else "START SLAVE")
+    start_applying(replica)
     wait_for_replica(replica, primary)
     primary.kill()
     promote(replica)

@@ -53,6 +53,7 @@ class StreamFailover:
                 f"the server {offset.server_uuid} is lost during a snapshot, whose chunks have"
                 " positions of its binlog"
             )
+        _check_no_prepared_rows(offset)
         found = call_with_retry(self._options.retry_timeout, self._successor_if_lost, offset)
         if found is None:
             return None
@@ -91,6 +92,7 @@ class StreamFailover:
                 f"the server {last.server_uuid} is lost, and tables change in the batch from"
                 f" {first.position} to {last.position}, which was planned there"
             )
+        _check_no_prepared_rows(first)
         return _moved(first, self._successor_at(first)), _moved(last, self._successor_at(last))
 
     def is_lost(self, offset: Offset) -> bool:
@@ -119,6 +121,16 @@ class StreamFailover:
         settings = self._options.bound_to(offset.server_uuid).server_settings()
         return call_with_retry(
             self._options.retry_timeout, find_successor, settings, offset.executed
+        )
+
+
+def _check_no_prepared_rows(offset: Offset) -> None:
+    """Raise FailoverError if rows of a prepared XA transaction are known by a position."""
+    pending = [each for each in offset.prepared_xa if " " in each]
+    if pending:
+        raise FailoverError(
+            f"the server {offset.server_uuid} is lost, and rows of XA transactions that are"
+            f" prepared at {offset.position} are in its binlog: {', '.join(pending)}"
         )
 
 
