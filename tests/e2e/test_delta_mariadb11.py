@@ -79,19 +79,6 @@ CASES: Cases = {
         UPDATE hidden SET b = 10 WHERE id = 1;
         """,
     ),
-    "generated columns": (
-        """
-        CREATE TABLE computed (id INT PRIMARY KEY, a INT, v INT AS (a + 1) VIRTUAL, s VARCHAR(20)
-          AS (CONCAT(a, ')')) PERSISTENT);
-        INSERT INTO computed (id, a) VALUES (1, 10), (2, NULL);
-        """,
-        """
-        UPDATE computed SET a = 11 WHERE id = 1;
-        ALTER TABLE computed ADD w INT AS (a * 2) VIRTUAL;
-        INSERT INTO computed (id, a) VALUES (3, 30);
-        DELETE FROM computed WHERE id = 2;
-        """,
-    ),
     "statements": (
         """
         CREATE TABLE first (id INT PRIMARY KEY, v INT);

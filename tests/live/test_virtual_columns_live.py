@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
 
-from helpers.live_log import client_of, log_rows, schemas_of, selected
+from helpers.live_log import client_of, log_rows, new_database, schemas_of, selected
 from helpers.replay import Replay
 from helpers.servers import Server
 from helpers.tracker_harness import Follower
@@ -68,6 +69,8 @@ def test_replayed_changes_equal_select(
     generating: Server, any_database: str, triggers: bool, engine: str
 ) -> None:
     """Before images included, but for the columns that are named as missing."""
+    if "11.8" in generating.version():
+        pytest.skip("it logs generated columns of inserted rows only: see the last test")
     with generating.connect(database=any_database) as connection:
         cursor = connection.cursor()
         is_mysql = not is_mariadb(generating)
@@ -117,3 +120,25 @@ def change(random: Random, kind: str) -> str:
         "null": f"UPDATE t SET s = NULL WHERE id = {row}",
     }
     return statements[kind]
+
+
+def test_mariadb_11_logs_generated_columns_of_inserted_rows_only(mariadb11: Server) -> None:
+    """Of UPDATE and DELETE they are missing, though binlog_row_image is FULL."""
+    with new_database(mariadb11, "generated") as database:
+        start = mariadb11.position()
+        mariadb11.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, v INT AS (a + 1) VIRTUAL,"
+            " s INT AS (a + 2) STORED)",
+            "INSERT INTO t (id, a) VALUES (1, 10)",
+            "UPDATE t SET a = 11",
+            "DELETE FROM t",
+            database=database,
+        )
+        rows = log_rows(mariadb11, start, database, schemas_of(mariadb11, database))
+    missing = [(row["op"], row["source"]["missing"]) for row in rows]
+    assert missing == [
+        ("c", None),
+        ("u", ["before.v", "before.s", "after.v", "after.s"]),
+        ("d", ["before.v", "before.s"]),
+    ]
+    assert json.loads(rows[0]["after"]) == {"id": 1, "a": 10, "v": 11, "s": 12}
