@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.decoder.payloads.payload import (
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
 from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
-from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import (
@@ -312,7 +312,7 @@ class Decoder:
             is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
             if known is not None:
                 check_metadata(table_map, known, is_mariadb=is_mariadb)
-            schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
+            schema = usable_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
                 if not self._positional:
                     place = (event.file, event.start, table_map.database, table_map.table)

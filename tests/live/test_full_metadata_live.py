@@ -16,15 +16,24 @@ from helpers.source_runner import Spark, new_reader
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
-from pyspark_mysqlbinlog.errors import AccessDeniedError, UnknownTableError
+from pyspark_mysqlbinlog.errors import AccessDeniedError, UnknownSchemaError, UnknownTableError
 
 DATABASE = "t_full_metadata"
 TABLE = f"{DATABASE}.t"
 
 
-@pytest.fixture(params=["mysql9", "mariadb11"])
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    server: Server = request.getfixturevalue(request.param)
+@pytest.fixture
+def server(mysql9: Server) -> Iterator[Server]:
+    yield from prepared(mysql9)
+
+
+@pytest.fixture
+def mariadb(mariadb11: Server) -> Iterator[Server]:
+    yield from prepared(mariadb11)
+
+
+def prepared(server: Server) -> Iterator[Server]:
+    """With an account that may only replicate."""
     server.execute(
         "SET GLOBAL binlog_row_metadata = 'FULL'",
         f"DROP DATABASE IF EXISTS {DATABASE}",
@@ -161,6 +170,28 @@ def test_a_name_that_the_account_could_see_must_exist(server: Server) -> None:
     server.execute(f"GRANT SELECT ON {DATABASE}.* TO 'only_replicates'@'%'")
     with pytest.raises(UnknownTableError, match="neither the server nor the binlog"):
         batch(server, server.position(), tables=f"{DATABASE}.typo")
+
+
+def test_mariadb_needs_select_nevertheless(mariadb: Server) -> None:
+    """Its metadata does not show that rows are the history of a system-versioned table."""
+    create(mariadb)
+    mariadb.execute(
+        f"CREATE TABLE {DATABASE}.versioned (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING"
+    )
+    start = mariadb.position()
+    mariadb.execute(
+        f"INSERT INTO {DATABASE}.versioned VALUES (1, 1)", f"UPDATE {DATABASE}.versioned SET v = 2"
+    )
+    for table in ("t", "versioned"):
+        with pytest.raises(UnknownTableError, match="SELECT grant"):
+            batch(mariadb, start, tables=f"{DATABASE}.{table}")
+    with pytest.raises(AccessDeniedError, match="GRANT SELECT ON"):
+        batch(mariadb, start, tables=f"{DATABASE}.*")
+    mariadb.execute(f"GRANT SELECT ON {DATABASE}.* TO 'only_replicates'@'%'")
+    with pytest.raises(UnknownTableError, match=f"table {DATABASE}.versioned"):
+        batch(mariadb, start, tables=f"{DATABASE}.versioned")
+    with pytest.raises(UnknownSchemaError, match=f"table {DATABASE}.versioned"):
+        batch(mariadb, start, tables=f"{DATABASE}.*")
 
 
 def test_without_full_metadata_select_is_needed(server: Server) -> None:

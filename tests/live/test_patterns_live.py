@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator
 
@@ -102,10 +101,10 @@ def test_a_pattern_that_reaches_further_than_the_account_sees(
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
-def test_tables_that_describe_themselves(
+def test_tables_that_describe_themselves_are_refused(
     mariadb: Server, new_stream: NewStream, metadata: str
 ) -> None:
-    """With FULL the log itself names the columns: what can't be seen can be read all the same."""
+    """With FULL, too: rows of a system-versioned table look like those of any other."""
     (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
     mariadb.execute(
         "CREATE DATABASE described",
@@ -117,13 +116,7 @@ def test_tables_that_describe_themselves(
     reader = {"user": USER, "password": "secret"}
     try:
         stream = new_stream(mariadb, "described.*", **reader)
-        if metadata != "FULL":
-            assert "GRANT SELECT ON `described`.* to this account" in _refused(stream)
-            return
-        start = stream.latest(stream.initial())
-        mariadb.execute("INSERT INTO described.t VALUES (5, 'five')")
-        (row,) = stream.rows(start, stream.next_batch(start))
-        assert json.loads(row["after"]) == {"id": 5, "v": "five"}
+        assert "GRANT SELECT ON `described`.* to this account" in _refused(stream)
     finally:
         mariadb.execute(
             f"SET GLOBAL binlog_row_metadata = {before}",

@@ -54,8 +54,7 @@ def check_patterns(
     for finding in findings(tables, grants, known):
         if not finding.stops:
             warn_once(finding.text)
-        elif not named_anyhow and client.variable("binlog_row_metadata") != "FULL":
-            # With FULL (MariaDB, MySQL 8.0) table maps contain the schemas.
+        elif not named_anyhow and not _are_described(client):
             raise AccessDeniedError(finding.text)
 
 
@@ -66,7 +65,7 @@ def hidden_tables(
 
     That does no harm if table maps contain the schemas; otherwise none is returned.
     """
-    if client.variable("binlog_row_metadata") != "FULL":
+    if not _are_described(client):
         return []
     grants = Grants.ask(client, case_sensitive=tables.case_sensitive)
     fold = folding(tables.case_sensitive)
@@ -78,6 +77,11 @@ def hidden_tables(
             " (binlog_row_metadata=FULL)"
         )
     return found
+
+
+def _are_described(client: ReplicaClient) -> bool:
+    """Whether table maps alone are sufficient (see `optional_metadata.usable_schema`)."""
+    return not client.is_mariadb and client.variable("binlog_row_metadata") == "FULL"
 
 
 def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> Iterator[Finding]:

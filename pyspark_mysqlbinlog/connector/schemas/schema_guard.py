@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
-from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import Table, table_folding
@@ -90,7 +90,7 @@ class SchemaGuard:
         table_map = TableMap.parse(event.body)
         if schema is not None:
             check_metadata(table_map, schema, is_mariadb=is_mariadb)
-        described = described_schema(table_map, schema, is_mariadb=is_mariadb)
+        described = usable_schema(table_map, schema, is_mariadb=is_mariadb)
         if schema is None and described is None:
             state = history.state(here, database, table)
             if state is None or state is not self._asked.get((database, table)):

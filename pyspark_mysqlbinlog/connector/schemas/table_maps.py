@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
-from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -58,7 +58,7 @@ def described_tables(
                 continue
             if event.file not in is_mariadb:
                 is_mariadb[event.file] = "mariadb" in log.server_version(event.file).lower()
-            schema = described_schema(table_map, is_mariadb=is_mariadb[event.file])
+            schema = usable_schema(table_map, None, is_mariadb=is_mariadb[event.file])
         except MySQLBinlogError:
             continue  # the reader of the rows reports it
         if schema is not None:

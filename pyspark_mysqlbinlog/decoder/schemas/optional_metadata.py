@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader
 from pyspark_mysqlbinlog.tables import BLOB_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["Metadata", "described_schema"]
+__all__ = ["Metadata", "described_schema", "usable_schema"]
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_LABELS, _ENUM_LABELS, _GEOMETRY_TYPE = 5, 6, 7
@@ -107,6 +107,19 @@ def described_schema(
         return None
     metadata = Metadata(table_map, is_mariadb=is_mariadb)
     return metadata.schema(known) if metadata.has_names else None
+
+
+def usable_schema(
+    table_map: TableMap, known: TableSchema | None, *, is_mariadb: bool
+) -> TableSchema | None:
+    """Return `described_schema`, unless it would be all that is known of a table of MariaDB.
+
+    MariaDB's metadata does not distinguish system-versioned tables, whose history is logged as
+    rows, sequences, and tables with the hidden column of a hashed key (measured on 11.8.9).
+    """
+    if is_mariadb and known is None:
+        return None
+    return described_schema(table_map, known, is_mariadb=is_mariadb)
 
 
 def _fields(table_map: TableMap) -> dict[int, bytes]:
