@@ -134,6 +134,7 @@ def test_wanted_tables(  # noqa: PLR0917 - fixtures
     stream.latest(start)
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
+    stream.wait_for_tail(any_server)
     end = stream.next_batch(start)
     rows = stream.rows(start, end)
     assert ids(rows) == [2, 7]
@@ -157,6 +158,8 @@ def test_tables_that_a_checkpoint_did_not_want(
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
     second = new_stream(any_server, f"{tables}.t,{tables}.other", payload="json")
+    second.latest(end)
+    second.wait_for_tail(any_server)
     assert ids(second.rows(end, second.next_batch(end))) == [1, 7]
 
 

@@ -96,8 +96,8 @@ def _tables(
     history = unpacked_schemas(partition.schemas)
     captures = options.table_filter(partition.case_sensitive).captures
     excludes = options.column_filter(partition.case_sensitive).excludes
-    # Typed ranges are a server's.
-    begin = first_needed(partition.start, partition.pending_xa)
+    position = Position.of if partition.log is None else partition.log.position
+    begin = first_needed(partition.start, partition.pending_xa, position)
     found: dict[Table, Sequence[ColumnSchema]] = {}
     count = 0
     for table in history.tables():

@@ -12,11 +12,11 @@ decodes no row images.
 the stream.
 
 What is kept of a transaction may not count: XA prepares it, and it is decided later, or it is
-rolled back, to a savepoint or completely. The filter tells that in `outcome`; the caller holds the
-events while `is_held`. A rollback is in the binlog only if the transaction changed a temporary
-table, or on MariaDB. Rows of tables that are not transactional are never in such a transaction:
-with row format, the server writes them into a transaction of their own, which ends in COMMIT
-(measured on 5.7.41, 9.7.4, MariaDB 10.11 and 11.8).
+rolled back, to a savepoint or completely. `outcome` has that, and the caller holds the events while
+`is_held`. A rollback is in the binlog only if the transaction dropped a temporary table, or on
+MariaDB. Rows of tables that are not transactional are never in such a transaction: with row format,
+the server writes them into a transaction of their own, which ends in COMMIT (measured on 5.6.24,
+5.7.41, MariaDB 10.11 and 11.8; 9.7.4 logs no rollback).
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@
 // batch is finished.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -103,6 +102,7 @@ public:
     void add(const Run& run) {
         runs_.push_back(run);
         rows_ += run.rows;
+        are_places_different_ |= run.source_pos != run.pos;
     }
     // Values that do not fit the struct, of a row of this batch.
     void rescue(size_t row, std::string_view text) {
@@ -128,6 +128,7 @@ public:
         rescued_.clear();
         arena_.clear();
         rows_ = 0;
+        are_places_different_ = false;
         pos_.reset();
         row_.reset();
         return batch;
@@ -162,9 +163,7 @@ private:
             case Field::Ordinal:
                 return numbers<int32_t>([](const Run& run) { return run.ordinal; });
             case Field::SourcePos:
-                // Mostly the same.
-                if (std::any_of(runs_.begin(), runs_.end(),
-                                [](const Run& run) { return run.source_pos != run.pos; }))
+                if (are_places_different_)
                     return numbers<int64_t>([](const Run& run) { return run.source_pos; });
                 [[fallthrough]];
             case Field::Pos:
@@ -354,6 +353,7 @@ private:
     std::vector<Rescued> rescued_;
     Bytes arena_;
     size_t rows_ = 0;
+    bool are_places_different_ = false;  // source_pos of a run is not its pos
     Buffer pos_;
     Buffer row_;
 };

@@ -99,14 +99,16 @@ def transactions(partition: RangePartition) -> Iterator[RangePartition]:
     yield partition
     assert partition.log is not None
     filtering = EventFilter(lambda database, table: True, (), partition.server_version)
-    ends = [partition.start]
+    ends = [(partition.start, filtering.pending_xa)]
     for event in partition.log.events(partition.start):
         filtering.feed(event)
         if filtering.ended:
-            ends.append(partition.log.position(event.file, event.end))
+            end = partition.log.position(event.file, event.end)
+            ends.append((end, filtering.pending_xa))
     pairs = [*pairwise(ends)]
-    for start, end in pairs[:: max(len(pairs) // 60, 1)]:
-        yield replace(partition, start=start, end=end, end_fingerprint=None)
+    for (start, pending_xa), (end, _) in pairs[:: max(len(pairs) // 60, 1)]:
+        part = replace(partition, start=start, end=end, end_fingerprint=None)
+        yield replace(part, pending_xa=pending_xa)
 
 
 def schema_at(partition: RangePartition, table: Table, change: dict[str, Any]) -> TableSchema:
