@@ -54,11 +54,9 @@ SETUP = (
         price DECIMAL(8,2) NOT NULL,
         PRIMARY KEY (order_id, line))""",
     # Run with the password as its argument, so the other % is doubled.
+    f"CREATE USER '{READER}'@'%%' IDENTIFIED BY %s",
     # PROCESS is for the first load.
-    (
-        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{READER}'@'%%'"
-        " IDENTIFIED BY %s"
-    ),
+    f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{READER}'@'%'",
     f"GRANT SELECT ON {DATABASE}.* TO '{READER}'@'%'",
 )
 TEARDOWN = (f"DROP DATABASE {DATABASE}", f"DROP USER '{READER}'@'%'")

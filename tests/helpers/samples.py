@@ -7,8 +7,8 @@ one that tries random values is repeated, ten times with ``sample(2, of=10)``.
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
 depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB.
 
-Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, or to logs that it serves,
-get the marker `newer`. A run of these takes each case on one kind of server.
+Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, to logs that it serves, or to
+MariaDB, get the marker `newer`.
 
 All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
 seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
@@ -34,6 +34,8 @@ T = TypeVar("T")
 _SERVERS = frozenset(
     {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in KINDS))
 )
+# What a test asks for that is not the newer server.
+_NOT_NEWER = frozenset({"mysql56", "serve_captured", "mariadb", "mariadb11"})
 
 
 def parts(values: Sequence[T], count: int) -> list[Sequence[T]]:
@@ -47,7 +49,7 @@ def mark_newer(items: Sequence[pytest.Item]) -> None:
         callspec = getattr(item, "callspec", None)
         given = {*getattr(item, "fixturenames", ())}
         given |= {str(value) for value in callspec.params.values()} if callspec else set()
-        if {"live", "e2e"} & {*item.path.parts} and not {"mysql56", "serve_captured"} & given:
+        if {"live", "e2e"} & {*item.path.parts} and not _NOT_NEWER & given:
             item.add_marker(pytest.mark.newer)
 
 

@@ -27,7 +27,8 @@ def test_every_code_has_the_characters_that_select_shows(
     server: Server = request.getfixturevalue(server_name)
     decode = text_decoder("c", charset)
     shown = swept_codes(server, charset)
-    assert len(shown) > 200
+    # 9.x stores no byte from 0x80 on as ascii.
+    assert len(shown) > (127 if charset == "ascii" and server.is_mysql9() else 200)
     differing = {}
     for code, expected in shown.items():
         try:
