@@ -42,6 +42,8 @@ _COLUMNS = pa.schema(_FIELDS)
 _ROWS = 20
 _KEYS = 500
 _BATCH_TABLES = 5
+_MAX_COLLECTIONS = 20
+_SECONDS_TO_SETTLE = 3.0
 _LOG = LogIdentity("server", 0, "mysql-bin")
 _DELTA = "org.apache.spark.sql.delta"
 
@@ -124,16 +126,23 @@ def _merge(target: DeltaTarget, number: int) -> None:
 
 
 def _report(spark: SparkSession, what: str) -> None:
-    # py4j frees what Python has freed a moment later.
-    time.sleep(2)
-    jvm: Any = spark
-    runtime = jvm._jvm.java.lang.Runtime.getRuntime()
-    # What a collection only queues, as soft references and cleaners do, the next ones free.
-    for _ in range(3):
-        runtime.gc()
-    live = runtime.totalMemory() - runtime.freeMemory()
+    live = _live_bytes(spark)
+    # What a collection only queues, as soft references and Spark's cleaner of broadcasts do, is
+    # freed by threads of their own, and py4j frees what Python has freed a moment later.
+    for _ in range(_MAX_COLLECTIONS):
+        time.sleep(_SECONDS_TO_SETTLE)
+        before, live = live, _live_bytes(spark)
+        if live > 0.98 * before:
+            break
     sys.stdout.write(f"{what}: {live / 1e6:.0f} MB live\n")
     sys.stdout.flush()
+
+
+def _live_bytes(spark: SparkSession) -> int:
+    jvm: Any = spark
+    runtime = jvm._jvm.java.lang.Runtime.getRuntime()
+    runtime.gc()
+    return int(runtime.totalMemory() - runtime.freeMemory())
 
 
 if __name__ == "__main__":
