@@ -25,7 +25,7 @@ __all__ = ["EMPTY_GTID_SET", "MAX_GTID_NUMBER", "GtidInterval", "GtidSet"]
 MAX_GTID_NUMBER = (1 << 63) - 2
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}|\{[0-9a-f-]+\}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?", re.ASCII)
 # First and last number, both included.
 Numbers = tuple[int, int]
 
@@ -146,7 +146,7 @@ EMPTY_GTID_SET = GtidSet()
 
 def _parsed(text: str) -> Iterator[GtidInterval]:
     for part in text.lower().split(","):
-        words = ["".join(word.split()) for word in part.split(":")]
+        words = [word.strip() for word in part.split(":")]
         uuid, *rest = words
         if not uuid and not rest:
             continue

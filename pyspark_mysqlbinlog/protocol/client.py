@@ -56,6 +56,10 @@ _ROWS_TIMEOUT = 3600.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
+# The address at which a server with a uuid was found, in this process.
+_LAST_ADDRESS: dict[str, tuple[str, int]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """How to reach a server. Durations are in seconds.
@@ -85,8 +89,11 @@ class ServerSettings:
         return f"{self.host}:{self.port}"
 
     def each(self) -> list[ServerSettings]:
-        """Return the settings of each address, in the order given."""
+        """Return the settings of each address: first that at which the server was last."""
         addresses = [(self.host, self.port), *self.others]
+        last = _LAST_ADDRESS.get(self.server_uuid)
+        if last in addresses:
+            addresses = [last, *(each for each in addresses if each != last)]
         return [replace(self, host=host, port=port, others=()) for host, port in addresses]
 
     def ssl_arguments(self) -> dict[str, Any]:
@@ -156,15 +163,22 @@ class ReplicaClient:
         for one in settings.each():
             try:
                 client = cls._connect(one)
-                if not one.server_uuid or len(settings.others) == 0:
-                    return client
-                found = client.variable("server_uuid")
-                if found in (one.server_uuid, None):
-                    return client
-                client.close()
-                failed.append(LostConnectionError(f"{one.address} is another server, {found}"))
             except ServerError as error:
                 failed.append(error)
+                continue
+            if not one.server_uuid or len(settings.others) == 0:
+                return client
+            try:
+                found = client.variable("server_uuid")
+            except ServerError as error:
+                client.close()
+                failed.append(error)
+                continue
+            if found == one.server_uuid:
+                _LAST_ADDRESS[found] = one.host, one.port
+                return client
+            client.close()
+            failed.append(LostConnectionError(f"{one.address} is another server, {found}"))
         if len(failed) == 1:
             raise failed[0]
         lost = [error for error in failed if isinstance(error, LostConnectionError)]

@@ -68,7 +68,7 @@ def test_mirror_is_equal_after_a_failover(
         def is_at_end() -> bool:
             assert query.exception() is None
             offset = last_offset(mirrored.folder)
-            return (offset["file"], offset["pos"]) == replica.position() and offset["epoch"] == 1
+            return (offset["file"], offset["pos"]) == replica.position() and offset["epoch"] == 2
 
         wait_until(is_at_end, "the mirror has come to the end of the replica's binlog")
         query.processAllAvailable()

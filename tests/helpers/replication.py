@@ -9,6 +9,7 @@ from helpers.servers import LocalServer
 from helpers.waiting import wait_until
 
 __all__ = [
+    "REPLICATION_OPTIONS",
     "promote",
     "replicate",
     "replicating_servers",
@@ -17,7 +18,7 @@ __all__ = [
     "wait_for_replica",
 ]
 
-_OPTIONS = [
+REPLICATION_OPTIONS = [
     "--gtid-mode=ON",
     "--enforce-gtid-consistency",
     "--log-slave-updates",
@@ -32,7 +33,7 @@ def replicating_servers(kind: type[LocalServer], count: int = 2) -> Iterator[lis
     """Start servers of one kind; all but the first are replicas of it."""
     with ExitStack() as stack:
         servers = [
-            stack.enter_context(kind(options=[*_OPTIONS, f"--server-id={number + 1}"]))
+            stack.enter_context(kind(options=[*REPLICATION_OPTIONS, f"--server-id={number + 1}"]))
             for number in range(count)
         ]
         for replica in servers[1:]:

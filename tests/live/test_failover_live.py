@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from helpers.replication import (
+    REPLICATION_OPTIONS,
     promote,
+    replicate,
     replicating_servers,
     start_applying,
     stop_applying,
@@ -67,7 +70,7 @@ def test_running_stream_continues_on_the_replica(
     promote(replica)
     insert(replica, TABLE, 6, 7)
     got, start = read_until(spark, start, 7)
-    assert (got, start["epoch"]) == ([5, 6, 7], 1)
+    assert (got, start["epoch"]) == ([5, 6, 7], 2)
     assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
     assert start["gtid"] == str(replica.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace(
         "\n", ""
@@ -89,7 +92,7 @@ def test_restarted_stream_continues_on_the_replica(
     promote(replica)
     insert(replica, TABLE, 6)
     got, start = read_until(stream(new_stream, pair), start, 6)
-    assert (got, start["epoch"]) == ([5, 6], 1)
+    assert (got, start["epoch"]) == ([5, 6], 2)
 
 
 def test_planned_batch_is_read_from_the_replica(
@@ -114,7 +117,7 @@ def test_planned_batch_is_read_from_the_replica(
     assert ids(rows) == [4, 5]
     assert {row["seq"]["epoch"] for row in rows} == {1}
     got, end = read_until(again, end, 6)
-    assert (got, end["epoch"]) == ([6], 1)
+    assert (got, end["epoch"]) == ([6], 2)
 
 
 def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewStream) -> None:
@@ -137,7 +140,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     promote(replica)
     insert(replica, TABLE, 4)
     got, start = read_until(stream(new_stream, pair), start, 4)
-    assert (got, start["epoch"]) == ([4], 1)
+    assert (got, start["epoch"]) == ([4], 2)
 
 
 def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
@@ -173,12 +176,85 @@ def test_failover_during_a_snapshot_is_refused(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
-    spark = stream(new_stream, pair, startingOffset="snapshot")
+    spark = stream(new_stream, pair, startingOffset="snapshot", retryTimeout="3s")
     start = spark.initial()
     wait_for_replica(replica, primary)
     primary.kill()
-    with pytest.raises(FailoverError, match="is lost during a snapshot"):
+    with pytest.raises(FailoverError, match="a snapshot is not done; bring it back"):
         read_until(spark, start, 2)
+    primary.start()
+    assert sorted(read_until(stream(new_stream, pair), start, 2)[0]) == [1, 2]
+
+
+def test_rows_after_a_replay_elsewhere_are_later(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    """The lost server is back after its batch was read from the other one."""
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    insert(primary, TABLE, 3)
+    _, start = read_until(spark, start, 3)
+    insert(primary, TABLE, 4)
+    spark.wait_for_tail(primary)
+    end = spark.next_batch(start)
+    spark.reader.stop()
+    wait_for_replica(replica, primary)
+    primary.kill()
+    again = stream(new_stream, pair)
+    rows = again.rows(start, end)
+    primary.start()
+    primary.execute(f"UPDATE {TABLE} SET v = 2 WHERE id = 4")
+    # In the same process, and in another one that knows nothing of it.
+    for later in (again, stream(new_stream, pair)):
+        at, found = end, list[dict[str, Any]]()
+        while not found:
+            before, at = at, later.next_batch(at)
+            found = later.rows(before, at)
+        assert [*found[0]["seq"].values()] > [*rows[-1]["seq"].values()]
+        later.reader.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--replicate-ignore-table=failover.t"], "it applies only a part of its source's changes"),
+        (["--binlog-ignore-db=failover"], "leaves the changes of `failover` out of its binlog"),
+        (["--lower-case-table-names=1"], "lower_case_table_names would change the names"),
+    ],
+)
+def test_server_with_other_contents_is_not_used(
+    mysql56: object, new_stream: NewStream, options: list[str], reason: str
+) -> None:
+    with (
+        replicating_servers(MySQL56Server, 1) as (primary,),
+        MySQL56Server(options=[*REPLICATION_OPTIONS, "--server-id=2", *options]) as replica,
+    ):
+        table = "failover.Orders" if "names" in reason else TABLE
+        primary.execute("CREATE DATABASE failover", f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+        replicate(replica, primary)
+        hosts = ",".join(f"{server.host}:{server.port}" for server in (primary, replica))
+        spark = new_stream(primary, table, host=hosts, retryTimeout="3s", connectTimeout="2s")
+        start = spark.initial()
+        insert(primary, table, 1)
+        _, start = read_until(spark, start, 1)
+        wait_for_replica(replica, primary)
+        primary.kill()
+        with pytest.raises(ConnectionFailedError, match=reason):
+            read_until(spark, start, 2)
+
+
+def test_set_that_was_given_to_a_server_is_executed(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    """A copy from a backup has the GTIDs of what it was made from in none of its files."""
+    primary, _ = pair
+    executed = str(primary.execute("SELECT @@GLOBAL.gtid_executed")[0][0])
+    with replicating_servers(type(primary), 1) as (copy,):
+        copy.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
+        copy.execute("RESET BINARY LOGS AND GTIDS" if copy.version() >= "8" else "RESET MASTER")
+        copy.execute(f"SET GLOBAL gtid_purged = '{executed}'")
+        assert new_stream(copy, TABLE).initial()["gtid"] == executed
 
 
 def test_stream_starts_after_a_gtid_set(pair: list[LocalServer], new_stream: NewStream) -> None:

@@ -181,7 +181,7 @@ def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
                 reader.step()
         replica.execute(f"INSERT INTO {TABLE} VALUES ({KEYS}, 1)")
         reader.read_to(replica)
-        assert reader.offset["epoch"] == 1
+        assert reader.offset["epoch"] >= 2
         assert reader.rows == dict(replica.execute(f"SELECT id, v FROM {TABLE}"))
         return f"{how}{', lagging' if missing else ''}"
 

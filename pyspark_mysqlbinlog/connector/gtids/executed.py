@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-__all__ = ["executed_at", "has_gtids"]
+__all__ = ["executed_at", "global_gtids", "has_gtids"]
 
 # Events before the first transaction of a file that has GTIDs.
 _FILE_HEAD = (
@@ -25,6 +25,11 @@ _FILE_HEAD = (
 def has_gtids(client: ReplicaClient) -> bool:
     """Whether each transaction that a server logs now has a GTID."""
     return client.variable("gtid_mode") == "ON"
+
+
+def global_gtids(client: ReplicaClient, name: str) -> GtidSet:
+    """Return the GTID set in a global variable."""
+    return GtidSet.parse(str(client.query(f"SELECT @@GLOBAL.{name}")[0][0]))
 
 
 def executed_at(log: ScannedLog, position: Position) -> GtidSet | None:

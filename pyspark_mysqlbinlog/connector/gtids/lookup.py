@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.gtids.executed import executed_at
+from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, global_gtids
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import FailoverError
@@ -31,10 +31,10 @@ def position_after(client: ReplicaClient, settings: ServerSettings, executed: Gt
     FailoverError : the server lacks some of them, has purged others, or logged them in an order in
         which no such position exists.
     """
-    missing = executed.difference(_global(client, "gtid_executed"))
+    missing = executed.difference(global_gtids(client, "gtid_executed"))
     if missing:
         raise FailoverError(f"it has not executed {missing}")
-    purged = _global(client, "gtid_purged")
+    purged = global_gtids(client, "gtid_purged")
     lost = purged.difference(executed)
     if lost:
         raise FailoverError(f"it has purged {lost}, which comes next")
@@ -50,14 +50,10 @@ def position_after(client: ReplicaClient, settings: ServerSettings, executed: Gt
     later = executed.difference(before).difference(purged)
     if later or not before.is_subset(executed):
         raise FailoverError(
-            f"it has logged {later} after transactions that come next: its appliers commit in"
-            " another order (replica_preserve_commit_order is OFF)"
+            f"it has logged {later} after transactions that come next: it has transactions of its"
+            " own, or its appliers commit in another order (replica_preserve_commit_order is OFF)"
         )
     return position
-
-
-def _global(client: ReplicaClient, name: str) -> GtidSet:
-    return GtidSet.parse(str(client.query(f"SELECT @@GLOBAL.{name}")[0][0]))
 
 
 def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:

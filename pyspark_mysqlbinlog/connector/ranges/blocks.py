@@ -132,7 +132,7 @@ def scanned_blocks(
             if stopped():
                 return
         if partition.ends_inside:
-            gathered.add(transactions.rest(partition.end.pos))
+            gathered.add(transactions.rest(partition.end.pos, partition.end_offset))
     except Exception:
         # Decode what came before the error first.
         yield from gathered.take()

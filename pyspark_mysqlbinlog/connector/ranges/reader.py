@@ -213,7 +213,7 @@ def _captured_events(
     for event in events:
         yield from unpacked(transactions.take(event))
     if partition.ends_inside:
-        yield from unpacked(transactions.rest(partition.end.pos))
+        yield from unpacked(transactions.rest(partition.end.pos, partition.end_offset))
     else:
         check_between(filtering, partition.end)
 

@@ -127,7 +127,7 @@ class RangeTransactions:
             yield from self._decide(event)
         if filtering.ended:
             held = self._held
-            yield from held.parts if held.lost_from is None else self._lost(held, event.end)
+            yield from held.parts if held.lost_from is None else self._lost(held, (event.end, 0))
             self._held, self._all_counts = _Held(), False
 
     def _take(self, parts: Sequence[Part]) -> Iterator[Part]:
@@ -141,15 +141,17 @@ class RangeTransactions:
             held.parts += parts
             held.size += sum(map(size_of, parts))
 
-    def rest(self, end: int) -> Iterator[Part]:
+    def rest(self, end: int, offset: int = 0) -> Iterator[Part]:
         """Yield what is held of a transaction that another range continues from `end` on.
 
         The planner has found that all of it counts.
+
+        offset : if a payload begins at `end`: the offset in its stream.
         """
         held = self._held
         yield from held.parts
         if held.lost_from is not None:
-            yield from self._lost(held, end)
+            yield from self._lost(held, (end, offset))
 
     def _decide(self, event: Event) -> Iterator[Part]:
         outcome, held = self._filtering.outcome, self._held
@@ -215,7 +217,7 @@ class RangeTransactions:
             # What is rolled back to a savepoint is not known, and mostly it fits.
             filtering = self._new_filter()
             again = RangeTransactions(filtering, self._log, self._new_filter)
-            for event in self._events(begin, xa.end):
+            for event in self._events(begin, (xa.end, 0)):
                 for _ in again.take(event):
                     pass
             # Without captured rows that count, it is only the xid.
@@ -225,14 +227,14 @@ class RangeTransactions:
             if known.lost_from is None:
                 yield from known.parts
                 return
-        yield from self._captured(begin, xa.end, known)
+        yield from self._captured(begin, (xa.end, 0), known)
 
-    def _lost(self, held: _Held, end: int) -> Iterator[Part]:
+    def _lost(self, held: _Held, end: _Place) -> Iterator[Part]:
         first = held.first
         assert first is not None
         yield from self._captured(self._log.position(first.file, first.start), end, held)
 
-    def _captured(self, begin: Position, end: int, held: _Held) -> Iterator[Part]:
+    def _captured(self, begin: Position, end: _Place, held: _Held) -> Iterator[Part]:
         """Yield the captured events of a transaction that count, from where they were lost on."""
         assert held.lost_from is not None
         filtering = self._new_filter()
@@ -244,16 +246,17 @@ class RangeTransactions:
             if here >= held.lost_from:
                 yield from kept
 
-    def _events(self, begin: Position, end: int) -> Iterator[Event]:
-        """Yield the events of a file between two positions."""
+    def _events(self, begin: Position, end: _Place) -> Iterator[Event]:
+        """Yield the events of a file between two places."""
         last = begin.pos
         for event in self._log.events(begin):
-            if event.file != begin.file or event.start >= end or self._stopped():
+            here = event.start, event.offset or 0
+            if event.file != begin.file or here >= end or self._stopped():
                 break
             last = event.end
             yield event
-        if last < end and not self._stopped():
-            raise log_replaced(f"it ends at {last}, before {end}", begin.file, begin.pos)
+        if last < end[0] and not self._stopped():
+            raise log_replaced(f"it ends at {last}, before {end[0]}", begin.file, begin.pos)
 
 
 def unpacked(parts: Iterable[Part]) -> Iterator[Event]:

@@ -3,10 +3,13 @@
 An empty batch leads from the lost server to the other one: from an offset to the position before
 which the same transactions are logged, with a greater epoch. A batch that was planned on the lost
 server, and has to be read again, consists of what is logged on the other one between the positions
-of its two offsets: the same transactions, in that server's order.
+of its two offsets: the same transactions, in that server's order. Its rows have an epoch between
+those of the offsets before and after it. No checkpoint records that, so the epoch also increases
+after each restart: whatever was read again by an earlier process is before what follows.
 
 Everything else in a checkpoint belongs to the tables, not to a server. What refers to positions of
-the lost server can't be taken over: a snapshot that is not done, and DDL inside of a planned batch.
+the lost server can't be taken over: a snapshot that is not done, rows of prepared XA transactions,
+and DDL inside of a planned batch. Then the stream waits for the lost server.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.gtids.successor import Successor, find_successor
+from pyspark_mysqlbinlog.connector.gtids.successor import Successor, find_successor, successor_on
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
@@ -26,18 +29,34 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["StreamFailover"]
 
+# A planned batch that is read from another server has the epoch in between.
+_EPOCHS = 2
+
 
 class StreamFailover:
-    """The servers that `host` names, of which one is read."""
+    """The servers that `host` names, of which one is read.
 
-    def __init__(self, options: Options) -> None:
+    for_mirror : a mirror may have applied a part of a batch, up to a position of its server.
+    """
+
+    def __init__(self, options: Options, *, for_mirror: bool) -> None:
         self._options = options
+        self._for_mirror = for_mirror
         self.is_possible = len(options.host or ()) > 1
+        # A planned batch may have been read from another server.
+        self._may_be_replayed = self.is_possible and not for_mirror
+
+    def note_start(self) -> None:
+        """Record that the query has just begun: no batch was planned before."""
+        self._may_be_replayed = False
 
     def check_successor(self, server_uuid: str, boundary: BoundaryState) -> None:
         """Raise LostConnectionError unless another server can continue for one at a boundary."""
-        settings = self._options.bound_to(server_uuid).server_settings()
-        find_successor(settings, boundary.executed)
+        find_successor(self._options, server_uuid, boundary.executed, boundary.history)
+
+    def is_lost(self, offset: Offset) -> bool:
+        """Whether there are several servers, and that of an offset does not answer."""
+        return self.is_possible and not self._is_there(offset)
 
     def next_epoch(self, offset: Offset) -> Offset | None:
         """Return where another server continues after an offset; None if its own is back.
@@ -45,18 +64,16 @@ class StreamFailover:
         Raises
         ------
         ConnectionFailedError : no server is proven to, within `retryTimeout`.
-        FailoverError : a snapshot is not done, or an XA transaction is prepared.
+        FailoverError : what the offset refers to is known by positions of its server alone, and
+            that is not back within `retryTimeout`.
         """
-        state = offset.snapshot_state
-        if state is not None and not state.is_done:
-            raise FailoverError(
-                f"the server {offset.server_uuid} is lost during a snapshot, whose chunks have"
-                " positions of its binlog"
-            )
-        _check_no_prepared_rows(offset)
+        if (reason := _bound_to_server(offset)) is not None:
+            self._wait_for(offset, reason)
+            return None
         found = call_with_retry(self._options.retry_timeout, self._successor_if_lost, offset)
         if found is None:
             return None
+        self._may_be_replayed = False
         LOG.warning(
             "the server %s is lost: after %s the stream continues on %s (%s) from %s, with epoch"
             " %d",
@@ -65,39 +82,58 @@ class StreamFailover:
             found.settings.address,
             found.server_uuid,
             found.position,
-            offset.epoch + 1,
+            offset.epoch + _EPOCHS,
         )
-        return _moved(offset, found)
+        return _moved(offset, found, _EPOCHS)
 
-    def replayed(self, first: Offset, last: Offset, *, for_mirror: bool) -> tuple[Offset, Offset]:
+    def after_replay(self, offset: Offset) -> Offset | None:
+        """Return the offset in the next epoch if the batch before it may have been read elsewhere.
+
+        Call it while the server of the offset is there.
+        """
+        if not self._may_be_replayed:
+            return None
+        self._may_be_replayed = False
+        return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=_without_batch(offset))
+
+    def replayed(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch: on another server if its own is lost.
-
-        for_mirror : a mirror may have applied a part of the batch, up to a position.
 
         Raises
         ------
-        FailoverError : tables change in the batch, or it is a mirror's.
+        ConnectionFailedError, FailoverError : as for `next_epoch`; also if tables change in the
+            batch, or it is a mirror's.
         """
         if not self.is_lost(last):
             return first, last
-        if for_mirror:
-            raise FailoverError(
-                f"the server {last.server_uuid} is lost, and the batch from {first.position} to"
-                f" {last.position} was planned there; a mirror, which may have applied a part of"
-                " it, can't read it from another server yet"
-            )
+        reason = _bound_to_server(first)
         history = SchemaHistory.unpack(last.schemas)
-        if history.from_position(last.position) != history:
-            raise FailoverError(
-                f"the server {last.server_uuid} is lost, and tables change in the batch from"
-                f" {first.position} to {last.position}, which was planned there"
-            )
-        _check_no_prepared_rows(first)
-        return _moved(first, self._successor_at(first)), _moved(last, self._successor_at(last))
-
-    def is_lost(self, offset: Offset) -> bool:
-        """Whether there are several servers, and that of an offset does not answer."""
-        return self.is_possible and not self._is_there(offset)
+        if self._for_mirror:
+            reason = "a mirror may have applied a part of the batch"
+        elif last.reads_chunks_since(first):
+            reason = "the batch has chunks of a snapshot"
+        elif history.from_position(last.position) != history:
+            reason = "tables change in the batch"
+        if reason is not None:
+            self._wait_for(last, f"{reason}, which was planned from {first.position} there")
+            return first, last
+        settings = self._options.server_settings()
+        end = call_with_retry(
+            self._options.retry_timeout,
+            find_successor,
+            self._options,
+            last.server_uuid,
+            last.executed,
+            history,
+        )
+        # On the same server, whatever the others have.
+        begin = successor_on(
+            replace(settings, host=end.settings.host, port=end.settings.port, others=()),
+            end.server_uuid,
+            first.executed,
+        )
+        self._may_be_replayed = True
+        return _moved(first, begin, _EPOCHS - 1), _moved(last, end, _EPOCHS - 1)
 
     def _is_there(self, offset: Offset) -> bool:
         settings = self._options.bound_to(offset.server_uuid).server_settings()
@@ -108,33 +144,50 @@ class StreamFailover:
             return False
         return True
 
-    def _successor_if_lost(self, offset: Offset) -> Successor | None:
-        settings = self._options.bound_to(offset.server_uuid).server_settings()
+    def _wait_for(self, offset: Offset, reason: str) -> None:
+        """Wait for the server of an offset; FailoverError after `retryTimeout`."""
+
+        def ask() -> None:
+            if not self._is_there(offset):
+                raise LostConnectionError(f"the server {offset.server_uuid} does not answer")
+
         try:
-            return find_successor(settings, offset.executed)
+            call_with_retry(self._options.retry_timeout, ask)
+        except ConnectionFailedError:
+            raise FailoverError(
+                f"the server {offset.server_uuid} is lost, and no other one can continue after"
+                f" {offset.position}: {reason}; bring it back, or start again with a new checkpoint"
+                " and reload the tables"
+            ) from None
+
+    def _successor_if_lost(self, offset: Offset) -> Successor | None:
+        history = SchemaHistory.unpack(offset.schemas)
+        try:
+            return find_successor(self._options, offset.server_uuid, offset.executed, history)
         except LostConnectionError:
             if self._is_there(offset):
                 return None
             raise
 
-    def _successor_at(self, offset: Offset) -> Successor:
-        settings = self._options.bound_to(offset.server_uuid).server_settings()
-        return call_with_retry(
-            self._options.retry_timeout, find_successor, settings, offset.executed
-        )
 
-
-def _check_no_prepared_rows(offset: Offset) -> None:
-    """Raise FailoverError if rows of a prepared XA transaction are known by a position."""
+def _bound_to_server(offset: Offset) -> str | None:
+    """Return what an offset refers to by positions of its server; None if nothing."""
+    state = offset.snapshot_state
+    if state is not None and (not state.is_done or state.high_watermarks or state.invalidated_at):
+        return "a snapshot is not done"
     pending = [each for each in offset.prepared_xa if " " in each]
     if pending:
-        raise FailoverError(
-            f"the server {offset.server_uuid} is lost, and rows of XA transactions that are"
-            f" prepared at {offset.position} are in its binlog: {', '.join(pending)}"
-        )
+        return f"rows of XA transactions are prepared: {', '.join(pending)}"
+    return None
 
 
-def _moved(offset: Offset, found: Successor) -> Offset:
+def _without_batch(offset: Offset) -> str:
+    """Return the snapshot's state without the chunks of the batch that ended there."""
+    state = offset.snapshot_state
+    return "" if state is None else state.without_batch().pack()
+
+
+def _moved(offset: Offset, found: Successor, epochs: int) -> Offset:
     """Return an offset as the successor's binlog has it."""
     # What is valid there is valid from the beginning, in positions of either server.
     history = SchemaHistory.unpack(offset.schemas).from_position(offset.position).until(BEGINNING)
@@ -143,6 +196,7 @@ def _moved(offset: Offset, found: Successor) -> Offset:
         position=found.position,
         server_uuid=found.server_uuid,
         schemas=history.pack(),
-        epoch=offset.epoch + 1,
+        epoch=offset.epoch + epochs,
+        snapshot=_without_batch(offset),
         fingerprint=found.fingerprint,
     )

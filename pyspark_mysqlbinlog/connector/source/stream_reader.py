@@ -106,7 +106,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._schema = schema
         self._packing = packed
         self._handoff = handoff
-        self._failover = StreamFailover(options)
+        self._failover = StreamFailover(options, for_mirror=handoff is not None)
         self._read_with(options)
         self._initial: Offset | None = None
         self._batch_zero_done = False
@@ -167,6 +167,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 tables = self._options.table_filter(start.facts.case_sensitive)
                 initial = replace(initial, snapshot=start.load(tables.captures).pack())
             self._initial = initial
+            self._failover.note_start()
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -221,6 +222,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if not self._reads(offset) and self._failover.is_lost(offset):
             # Nothing can be asked, and nothing has been read ahead.
             return self._fail_over(offset, limit)
+        if (moved := self._failover.after_replay(offset)) is not None:
+            return moved.to_dict()
         # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
             self._server.ask(self._note_target)
@@ -440,8 +443,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
         if spans is None:
-            is_mirror = self._handoff is not None
-            first, last = self._failover.replayed(first, last, for_mirror=is_mirror)
+            first, last = self._failover.replayed(first, last)
             self._bind(last)
         return range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),

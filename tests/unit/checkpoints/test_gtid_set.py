@@ -44,6 +44,7 @@ INVALID: list[tuple[str, str]] = [
     (f"{A}:0", "'0' is neither a tag nor an interval"),
     (f"{A}:1-{MAX_GTID_NUMBER + 1}", "is neither a tag nor an interval"),
     (f"{A}:-5", "'-5' is neither"),
+    (f"{A}:1-5 7", "'1-5 7' is neither"),
     (f"{A}:{'t' * 33}:1", "is neither a tag nor an interval"),
     (f"{A}:٣", "is neither a tag nor an interval"),
     ("mysql-bin.000001", "is not a server's UUID"),
