@@ -89,6 +89,11 @@ class FormatDescription:
 _VERSION_LENGTH = 50
 
 
+def begins_at_start(body: bytes) -> bool:
+    """Whether a FORMAT_DESCRIPTION begins a file because the server was started."""
+    return any(body[52:56])
+
+
 def parse_server_version(body: bytes) -> str:
     """Return the version in a FORMAT_DESCRIPTION, such as ``5.7.41-log``."""
     return body[2 : 2 + _VERSION_LENGTH].rstrip(b"\x00").decode("latin-1")

@@ -102,7 +102,7 @@ def scanned_blocks(
         boundaries.begin(partition.fingerprint)
     try:
         for found in log.scan(partition.start, scanner, bounds.limit):
-            before = gathered.size
+            before, captured = gathered.size, 0
             if isinstance(found, Run):
                 bounds.passed(found)
                 packed = found.pack()
@@ -118,13 +118,15 @@ def scanned_blocks(
                 for part in transactions.take(found):
                     gathered.add([part])
                     if gathered.size >= _BLOCK_BYTES:
+                        captured += gathered.size - before
                         yield from gathered.take()
                         before = 0
                 scanner.learn(found)
                 is_between = filtering.ended
             if boundaries is not None:
                 end = log.position(found.file, found.end)
-                boundaries.on_read(found, end, gathered.size - before, is_between=is_between)
+                captured += gathered.size - before
+                boundaries.on_read(found, end, captured, is_between=is_between)
             if gathered.size >= _BLOCK_BYTES:
                 yield from gathered.take()
             if bounds.reached:

@@ -69,7 +69,6 @@ def split_files(
             server_version,
             operations=operations,
             earlier_xa=earlier_xa,
-            max_pending_xa=None,
         )
         return _walked(log, start, end, filtering, target_bytes=target_bytes, is_open=is_open)
 

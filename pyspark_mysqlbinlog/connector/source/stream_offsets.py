@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["StreamOffsets"]
 
+_MAX_PREPARED_XA = 256
 # Returns the snapshot's state at an offset, for the current options.
 LoadAt = Callable[[Offset], SnapshotState | None]
 
@@ -63,7 +64,8 @@ class StreamOffsets:
             position=boundary.position,
             server_uuid=start.server_uuid,
             schemas=self._packed[1],
-            prepared_xa=boundary.pending_xa,
+            # The search finds older ones, whose position is before every later start.
+            prepared_xa=boundary.pending_xa[-_MAX_PREPARED_XA:],
             gtid=None if boundary.executed is None else str(boundary.executed),
             fingerprint=boundary.fingerprint,
             epoch=start.epoch,

@@ -28,8 +28,8 @@ class PreparedTransactions:
 
     def __init__(self, pending_xa: Iterable[str], position: Callable[[str, int], Position]) -> None:
         self._position = position
-        # The oldest first: captured events, the number of their rows, and their bytes.
-        self._kept: dict[str, tuple[list[Part], int, int]] = {}
+        # The oldest first: captured events (None: not kept), the number of their rows, and bytes.
+        self._kept: dict[str, tuple[list[Part] | None, int, int]] = {}
         self._size = 0
         self._begins = {
             xa.xid: position(xa.file, xa.begin)
@@ -43,13 +43,17 @@ class PreparedTransactions:
         """Add a transaction that is prepared; without its events if they were not kept before."""
         self._forget(xa.xid)
         self._begins[xa.xid] = self._position(xa.file, xa.begin)
-        if parts is None:
-            return
-        size = sum(map(size_of, parts))
+        size = sum(map(size_of, parts or ()))
         self._kept[xa.xid] = parts, rows, size
         self._size += size
-        while self._size > _MAX_BYTES:
-            self._forget(next(iter(self._kept)))
+        if self._size <= _MAX_BYTES:
+            return
+        for oldest, (_, count, size) in [*self._kept.items()]:
+            # Its rows still count.
+            self._kept[oldest] = None, count, 0
+            self._size -= size
+            if self._size <= _MAX_BYTES:
+                return
 
     def decide(self, xid: str, end: Position) -> tuple[list[Part] | None, int]:
         """Remove a transaction; return its events (None: not kept) and the number of their rows.

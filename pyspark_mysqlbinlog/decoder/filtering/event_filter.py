@@ -21,7 +21,7 @@ the server writes them into a transaction of their own, which ends in COMMIT (me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.events.rows import STMT_END_FLAG
@@ -53,7 +53,12 @@ from pyspark_mysqlbinlog.protocol.events import (
     Event,
     EventType,
 )
-from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, XaPrepare, parse_server_version
+from pyspark_mysqlbinlog.protocol.messages import (
+    MariadbGtid,
+    XaPrepare,
+    begins_at_start,
+    parse_server_version,
+)
 
 __all__ = ["EventFilter", "TransactionScanState"]
 
@@ -99,7 +104,6 @@ _PASSED_OVER = _types(
     EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
 )
 _KIND = StatementKind
-_MAX_PENDING_XA = 256
 
 
 class TransactionScanState(NamedTuple):
@@ -133,8 +137,6 @@ class EventFilter:
     earlier_xa : called with the xid and the event of an XA COMMIT that is not in `pending_xa`;
         returns where its captured rows are, or None if it has none. Without it, such a commit is
         an error.
-    max_pending_xa : the number of prepared XA transactions to know of; if there are more, the
-        oldest are searched like those before the start. None: no limit.
 
     Attributes
     ----------
@@ -152,12 +154,12 @@ class EventFilter:
         *,
         operations: frozenset[str] = frozenset({"truncate"}),
         earlier_xa: Callable[[str, Event], PreparedXa | None] | None = None,
-        max_pending_xa: int | None = _MAX_PENDING_XA,
     ) -> None:
         self._wants = wants
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
-        self._max_pending_xa = max_pending_xa
+        # Those with captured rows whose tables the server may not lock any more.
+        self._unlocked = _with_rows(pending_xa)
         self._earlier_xa = earlier_xa or unsafe_events.check_unknown_xid
         # Read after each event, unlike the transaction's.
         self.ended = False
@@ -320,6 +322,9 @@ class EventFilter:
                 unsafe_events.check_whole_file(transaction, event)
             if kind == _FORMAT_DESCRIPTION:
                 self.written_by(parse_server_version(event.body))
+                if begins_at_start(event.body):
+                    # A start of the server; until 8.0.28, it does not lock those tables again.
+                    self._unlocked |= _with_rows(self.pending_xa)
         elif kind == _XA_PREPARE:
             return self._xa_prepare(event)
         elif kind == _INCIDENT:
@@ -419,6 +424,8 @@ class EventFilter:
         kind = statement.kind
         is_alone = self._transaction.is_standalone(kind)
         kept: list[Event] = []
+        if statement.renames and (pending := self._unlocked.intersection(self.pending_xa)):
+            unsafe_events.check_renamed(statement, self._wants, pending)
         if kind is _KIND.DML and statement.whole_table and is_alone:
             # A client's statement is between BEGIN and COMMIT. A standalone one is from the server,
             # which emptied a MEMORY table at startup.
@@ -497,8 +504,7 @@ class EventFilter:
             xa = PreparedXa(prepare.xid, event.file, self._group_events[0].start, event.end)
             self.outcome, text = Prepared(xa), str(xa)
         others = (known for known in self.pending_xa if _xid(known) != prepare.xid)
-        pending = (*others, text)
-        self.pending_xa = pending[-(self._max_pending_xa or len(pending)) :]
+        self.pending_xa = (*others, text)
         return self._end(event)
 
     def _xa_decided(self, kind: StatementKind, xid: str, event: Event) -> None:
@@ -512,6 +518,10 @@ class EventFilter:
             if xa is not None:
                 gtid = self._frame[0] if self._frame else None
                 self.outcome = XaCommitted(xa, gtid, event)
+
+
+def _with_rows(pending_xa: Iterable[str]) -> frozenset[str]:
+    return frozenset(each for each in pending_xa if " " in each)
 
 
 def _xid(pending: str) -> str:

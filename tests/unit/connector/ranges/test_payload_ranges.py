@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,19 @@ from pyspark.sql.types import StringType
 
 from helpers.corrupt_logs import RawEvent
 from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder, query_body, rows_body, table_map
+from helpers.events import (
+    LogBuilder,
+    gtid_body,
+    query_body,
+    rows_body,
+    table_map,
+    xa_prepare_body,
+)
+from helpers.filter_harness import xid
 from helpers.payloads import inner, payload_body, repacked
 from helpers.recorded_logs import SCENARIOS
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.ranges import transactions
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
@@ -170,3 +180,104 @@ def test_events_that_are_no_transaction_are_an_error(
         cut(path, "1g", tables="d.t")
     assert caught.value.file == "mysql-bin.000001"
     assert caught.value.position
+
+
+class RandomHistory:
+    """Plain and XA transactions with savepoints, some of them in payloads, over several files."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.logs = [LogBuilder("mysql-bin.000001").format_description().query(CREATE)]
+        self.expected: list[int] = []
+        self._pending: dict[bytes, list[int]] = {}
+        self._values = count()
+        self._numbers = count(1)
+
+    def step(self) -> None:
+        choices = self._random
+        if choices.random() < 0.15:
+            file = f"mysql-bin.{len(self.logs) + 1:06}"
+            self.logs[-1].rotate(file)
+            self.logs.append(LogBuilder(file).format_description())
+            return
+        log = self.logs[-1]
+        log.add(EventType.GTID_LOG_EVENT, gtid_body(next(self._numbers)))
+        if self._pending and choices.random() < 0.4:
+            name, values = self._pending.popitem()
+            is_committed = choices.random() < 0.7
+            log.query(f"XA {'COMMIT' if is_committed else 'ROLLBACK'} {xid(name)}")
+            self.expected += values if is_committed else []
+            return
+        free = [name for name in (b"a", b"b", b"c") if name not in self._pending]
+        kind = choices.choice(["plain", "xa", "one phase"]) if free else "plain"
+        name = choices.choice(free) if free else b""
+        changes, values = self._changes()
+        if kind == "plain":
+            events = [BEGIN, *changes, XID]
+        else:
+            prepare = xa_prepare_body(name, one_phase=kind == "one phase")
+            end = RawEvent(EventType.XA_PREPARE_LOG_EVENT, prepare)
+            events = [_query(f"XA START {xid(name)}"), *changes, _query(f"XA END {xid(name)}"), end]
+        if choices.random() < 0.6:
+            log.add(EventType.TRANSACTION_PAYLOAD_EVENT, payload_body(inner(events)))
+        else:
+            for event in events:
+                log.add(event.kind, event.body)
+        if kind == "xa":
+            self._pending[name] = values
+        else:
+            self.expected += values
+
+    def _changes(self) -> tuple[list[RawEvent], list[int]]:
+        """Statements, and the values of table `t` that are left of them."""
+        choices = self._random
+        events, values, savepoints = list[RawEvent](), list[int](), dict[str, int]()
+        for _ in range(choices.randrange(1, 14)):
+            chance = choices.random()
+            if chance < 0.15:
+                name = choices.choice("xyz")
+                savepoints.pop(name, None)
+                savepoints[name] = len(values)
+                events.append(_query(f"SAVEPOINT `{name}`"))
+            elif chance < 0.3 and savepoints:
+                name = choices.choice([*savepoints])
+                del values[savepoints[name] :]
+                names = [*savepoints]
+                for later in names[names.index(name) + 1 :]:
+                    del savepoints[later]
+                events.append(_query(f"ROLLBACK TO `{name}`"))
+            else:
+                maps = choices.choice([[MAP], [OTHER_MAP], [MAP, OTHER_MAP]])
+                events += maps
+                for _ in range(choices.randrange(1, 3)):
+                    which = choices.choice(maps)
+                    new = [next(self._values) for _ in range(choices.randrange(1, 20))]
+                    events.append(rows_event(*new, table_id=1 if which is MAP else 2))
+                    values += new if which is MAP else []
+        return events, values
+
+
+def _query(sql: str) -> RawEvent:
+    return RawEvent(EventType.QUERY_EVENT, query_body(sql))
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("seed", range(60))
+def test_random_savepoints_and_xa_give_what_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """However long transactions are split, and whatever is held of them."""
+    choices = random.Random(seed)
+    monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", choices.choice([60, 200, 1000]))
+    monkeypatch.setattr(transactions, "_MAX_HELD_BYTES", choices.choice([1, 100, 300, 1 << 20]))
+    monkeypatch.setattr(transactions, "_MAX_PREPARED_BYTES", choices.choice([1, 400, 1 << 20]))
+    history = RandomHistory(seed)
+    for _ in range(14):
+        history.step()
+    for log in history.logs:
+        log.write(tmp_path)
+    for target in (1, choices.randrange(2, 1500), "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t")
+        assert [json.loads(row["after"])["a"] for row in rows] == history.expected
+        order = [tuple(row["seq"].values()) for row in rows]
+        assert order == sorted(set(order))
