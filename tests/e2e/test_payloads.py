@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType, VariantType
 
 from helpers.decoding import CAPTURED
 from helpers.payload_faces import as_json_rows
-from helpers.recorded_logs import DEFAULTS, SCENARIOS, describe, some_batches
+from helpers.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, describe, some_batches
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import Reads
@@ -60,7 +60,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
     schemas = captured_schemas(describe(scenario))
     rows: Any = rows_of(read_path(spark, scenario, payload=payload))
-    replay = Replay(schemas, DEFAULTS.get(scenario))
+    replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     replay.apply(rows if payload == "json" else as_json_rows(rows, schemas, payload))
     assert replay.count > 0
     for name, table in describe(scenario)["tables"].items():
@@ -102,7 +102,7 @@ def test_streamed_logs_equal_select(
     )
     query.awaitTermination()
     assert (sum(len(batch) > 0 for batch in batches) > 1) == several
-    replay = Replay(schemas, DEFAULTS.get(scenario))
+    replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     for batch in batches:
         replay.apply(as_json_rows(batch, schemas, payload))
     assert replay.count > 0

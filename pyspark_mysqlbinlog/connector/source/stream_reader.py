@@ -217,6 +217,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the last boundary within the limit: at least one whole transaction."""
+        try:
+            return self._latest_offset(start, limit)
+        except ConnectionFailedError:
+            offset = Offset.from_dict(start)
+            if not self._failover.is_lost(offset):
+                raise
+            # It was lost while it was asked.
+            return self._fail_over(offset, limit)
+
+    def _latest_offset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         offset = self._offsets.parse(start)
         self._bind(offset)
         if not self._reads(offset) and self._failover.is_lost(offset):

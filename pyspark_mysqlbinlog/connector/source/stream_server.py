@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 __all__ = ["StreamServer"]
 
 T = TypeVar("T")
+_SHORT_RETRY_SECONDS = 1.0
 
 
 class StreamServer:
@@ -66,4 +67,8 @@ class StreamServer:
             with ReplicaClient.connect(self._options.server_settings()) as client:
                 return ask(client)
 
-        return call_with_retry(self._options.retry_timeout, connect_and_ask)
+        # If there are others, one of them may continue.
+        is_only = len(self._options.host or ()) < 2
+        return call_with_retry(
+            self._options.retry_timeout if is_only else _SHORT_RETRY_SECONDS, connect_and_ask
+        )
