@@ -24,7 +24,7 @@ def test_random_xa(  # noqa: PLR0917 (fixtures)
     monkeypatch: pytest.MonkeyPatch,
     start: str,
 ) -> None:
-    """Prepared before a snapshot or a batch and committed behind it, and a kill in between."""
+    """Prepared before a snapshot or a batch and committed after it, and a kill in between."""
     with_short_steps(monkeypatch)
     options = {"startingOffset": "snapshot"} if start == "snapshot" else {}
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path, **options)

@@ -30,7 +30,7 @@ def mirrored_cases(
     snapshot: bool,
     **options: str,
 ) -> Iterator[dict[str, MirroredDatabase]]:
-    """The databases by their cases, when a mirror has brought in all of it.
+    """The databases by their cases, when a mirror has applied all of it.
 
     snapshot : the mirror reads the tables first; else it follows the log from before they are made.
     options : more of the source.

@@ -75,7 +75,7 @@ class XaWriter:
             self.random.choice([self._commit, self._commit, self._roll_back])()
 
     def forget(self) -> None:
-        """Roll back what a failed test leaves, which would lock its tables for ever."""
+        """Roll back what a failed test leaves, which would lock its tables without end."""
         with suppress(pymysql.MySQLError):
             while self.prepared:
                 self._roll_back()
