@@ -282,7 +282,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "row metadata and compression": {
         "binlog_row_metadata": "FULL",
         "binlog_transaction_compression": 1,
-        # Tables without a key have an invisible one, which the server then hides from every session.
+        # Tables without a key have an invisible one, which is then hidden from every session.
         "sql_generate_invisible_primary_key": 1,
         "show_gipk_in_create_table_and_information_schema": 0,
     },
