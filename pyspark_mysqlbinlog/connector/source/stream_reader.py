@@ -106,7 +106,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._schema = schema
         self._packing = packed
         self._handoff = handoff
-        self._failover = StreamFailover(options, for_mirror=handoff is not None)
+        self._failover = StreamFailover(options, for_mirror=packed is not None)
         self._read_with(options)
         self._initial: Offset | None = None
         self._batch_zero_done = False
