@@ -19,6 +19,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.gtids.successor import Successor, find_successor, successor_on
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -94,7 +95,9 @@ class StreamFailover:
         if not self._may_be_replayed:
             return None
         self._may_be_replayed = False
-        return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=_without_batch(offset))
+        state = _without_batch(offset)
+        snapshot = "" if state is None else state.pack()
+        return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=snapshot)
 
     def replayed(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch: on another server if its own is lost.
@@ -151,6 +154,12 @@ class StreamFailover:
             if not self._is_there(offset):
                 raise LostConnectionError(f"the server {offset.server_uuid} does not answer")
 
+        LOG.warning(
+            "the server %s is lost, and only it can continue after %s: %s; waiting for it",
+            offset.server_uuid,
+            offset.position,
+            reason,
+        )
         try:
             call_with_retry(self._options.retry_timeout, ask)
         except ConnectionFailedError:
@@ -173,7 +182,12 @@ class StreamFailover:
 def _bound_to_server(offset: Offset) -> str | None:
     """Return what an offset refers to by positions of its server; None if nothing."""
     state = offset.snapshot_state
-    if state is not None and (not state.is_done or state.high_watermarks or state.invalidated_at):
+    if state is not None and (
+        not state.is_done
+        or state.invalidated_at
+        # Earlier ones are removed with the next batch.
+        or any(until > offset.position.order for until in state.high_watermarks.values())
+    ):
         return "a snapshot is not done"
     pending = [each for each in offset.prepared_xa if " " in each]
     if pending:
@@ -181,22 +195,23 @@ def _bound_to_server(offset: Offset) -> str | None:
     return None
 
 
-def _without_batch(offset: Offset) -> str:
+def _without_batch(offset: Offset) -> SnapshotState | None:
     """Return the snapshot's state without the chunks of the batch that ended there."""
     state = offset.snapshot_state
-    return "" if state is None else state.without_batch().pack()
+    return None if state is None else state.without_batch()
 
 
 def _moved(offset: Offset, found: Successor, epochs: int) -> Offset:
     """Return an offset as the successor's binlog has it."""
     # What is valid there is valid from the beginning, in positions of either server.
     history = SchemaHistory.unpack(offset.schemas).from_position(offset.position).until(BEGINNING)
+    state = _without_batch(offset)
     return replace(
         offset,
         position=found.position,
         server_uuid=found.server_uuid,
         schemas=history.pack(),
         epoch=offset.epoch + epochs,
-        snapshot=_without_batch(offset),
+        snapshot="" if state is None else replace(state, high_watermarks={}).pack(),
         fingerprint=found.fingerprint,
     )

@@ -139,8 +139,6 @@ class BatchRunner:
         soft_delete: bool,
         maintenance: Maintenance | None,
     ) -> None:
-        if len(parsed.host or ()) > 1:
-            raise OptionError("option host: a mirror reads one server; several are for streams")
         self._options = options
         self._parsed = parsed
         self._checkpoint = checkpoint

@@ -1,0 +1,111 @@
+"""A mirror whose server is lost continues on a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.change_logs import assert_replay, change_log_of, rows_of_log
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_process import last_offset
+from helpers.replication import promote, replicating_servers, wait_for_replica
+from helpers.servers import LocalServer, MySQL56Server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+
+TABLES = ("t", "k")
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
+    """A primary with a table with a key and one without, and its replica."""
+    request.getfixturevalue("mysql56")  # it says what is missing
+    with replicating_servers(MySQL56Server) as servers:
+        servers[0].execute(
+            "CREATE DATABASE shop CHARACTER SET utf8mb4",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)",
+            "CREATE TABLE shop.k (v INT)",
+            "INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)",
+            "INSERT INTO shop.k VALUES (1), (1)",
+        )
+        yield servers
+
+
+@pytest.mark.parametrize("how", ["running", "restarted"])
+def test_mirror_is_equal_after_a_failover(
+    spark: SparkSession, pair: list[LocalServer], tmp_path: Path, how: str
+) -> None:
+    primary, replica = pair
+    hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
+    mirrored = MirroredDatabase(
+        spark,
+        primary,
+        "shop",
+        tmp_path,
+        startingOffset="snapshot",
+        heartbeatInterval="1s",
+        connectTimeout="2s",
+        host=hosts,
+    )
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    mirrored.run()
+    mirrored.execute("UPDATE t SET v = 22 WHERE id = 2")
+    mirrored.run()
+    query = mirrored.mirror().start(mirrored.spark) if how == "running" else None
+    mirrored.execute("DELETE FROM t WHERE id = 3", "INSERT INTO k VALUES (2)")
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    mirrored.server = replica
+    mirrored.options |= {"port": str(primary.port)}
+    mirrored.execute("INSERT INTO t VALUES (4, 4)", "DELETE FROM k LIMIT 1")
+    if query is None:
+        mirrored.run()
+    else:
+
+        def is_at_end() -> bool:
+            assert query.exception() is None
+            offset = last_offset(mirrored.folder)
+            return (offset["file"], offset["pos"]) == replica.position() and offset["epoch"] == 2
+
+        wait_until(is_at_end, "the mirror has come to the end of the replica's binlog")
+        query.processAllAvailable()
+        query.stop()
+    mirrored.execute("UPDATE t SET v = v + 1")
+    mirrored.run()
+    mirrored.assert_equal(*TABLES)
+    rows = assert_replay(mirrored, "t", "id")
+    rows_of_log(mirrored, "k")
+    ops = [row["op"] for row in rows if row["op"] not in {"reset", "r"}]
+    assert ops == ["u", "d", "c", "u", "u", "u"]
+
+
+def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
+    spark: SparkSession, pair: list[LocalServer], tmp_path: Path
+) -> None:
+    """The checkpoint's last offset still has the chunks of that batch."""
+    primary, replica = pair
+    mirrored = MirroredDatabase(
+        spark,
+        primary,
+        "shop",
+        tmp_path,
+        startingOffset="snapshot",
+        connectTimeout="2s",
+        host=",".join(f"{server.host}:{server.port}" for server in pair),
+    )
+    mirrored.run()
+    snapshot = Offset.from_dict(last_offset(mirrored.folder)).snapshot_state
+    assert snapshot is not None
+    assert snapshot.chunks
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    mirrored.server = replica
+    mirrored.options |= {"port": str(primary.port)}
+    mirrored.execute("INSERT INTO t VALUES (4, 4)", "DELETE FROM k LIMIT 1")
+    mirrored.run()
+    mirrored.assert_equal(*TABLES)
