@@ -185,7 +185,8 @@ def test_proof_waits_for_an_xa_commit_of_an_ended_session(
                 f"XA PREPARE {xid}",
                 database=DATABASE,
             )
-        wait_until(lambda: detached(server) == 2, "both sessions have ended")
+        # Read more often, the server's list of transactions is never renewed.
+        wait_until(lambda: detached(server) == 2, "both sessions have ended", every=0.2)
         stack.callback(server.execute, "XA ROLLBACK 'y'")
         with held.committing("XA COMMIT 'x'"):
             proving = Proving(local(server), wanted)

@@ -15,7 +15,9 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError, Se
 def tree(error: type[MySQLBinlogError] = MySQLBinlogError) -> Iterator[type[MySQLBinlogError]]:
     yield error
     for below in error.__subclasses__():
-        yield from tree(below)
+        # What a module catches itself is nobody else's.
+        if not below.__name__.startswith("_"):
+            yield from tree(below)
 
 
 def test_every_error_is_in_its_module() -> None:
