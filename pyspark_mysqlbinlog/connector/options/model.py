@@ -117,9 +117,14 @@ class Options(OptionFields):
             return self.starting_offset
         return Latest() if streaming and self.path is None else Earliest()
 
+    @property
+    def has_several_hosts(self) -> bool:
+        """Whether `host` names several servers, one of which may continue for another."""
+        return len(self.host or ()) > 1
+
     def bound_to(self, server_uuid: str) -> Options:
         """Return these options for one of the servers that `host` names."""
-        if len(self.host or ()) < 2 or server_uuid == self._server_uuid:
+        if not self.has_several_hosts or server_uuid == self._server_uuid:
             return self
         bound = self.model_copy()
         bound._server_uuid = server_uuid

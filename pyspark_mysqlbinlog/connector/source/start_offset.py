@@ -127,7 +127,7 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
     settings = options.server_settings()
     with ReplicaClient.connect(settings) as client:
         uuid = server_uuid(client)
-        if len(options.host or ()) > 1 and not uuid:
+        if options.has_several_hosts and not uuid:
             raise OptionError(
                 "option host: several servers need MySQL with GTIDs, and"
                 f" {settings.address} is {client.server_version}; name one server"

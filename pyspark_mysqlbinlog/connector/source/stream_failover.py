@@ -37,13 +37,13 @@ _EPOCHS = 2
 class StreamFailover:
     """The servers that `host` names, of which one is read.
 
-    for_mirror : a mirror may have applied a part of a batch, up to a position of its server.
+    for_mirror : the stream is a mirror's.
     """
 
-    def __init__(self, options: Options, *, for_mirror: bool) -> None:
+    def __init__(self, options: Options, *, for_mirror: bool = False) -> None:
         self._options = options
         self._for_mirror = for_mirror
-        self.is_possible = len(options.host or ()) > 1
+        self.is_possible = options.has_several_hosts
         # A planned batch may have been read from another server.
         self._may_be_replayed = self.is_possible and not for_mirror
 
@@ -99,21 +99,28 @@ class StreamFailover:
         snapshot = "" if state is None else state.pack()
         return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=snapshot)
 
+    def is_left_to_mirror(self, offset: Offset) -> bool:
+        """Whether the server of a planned batch is lost, and its mirror reads it from another one.
+
+        See connector/delta/read/replay.py. Spark plans tasks nevertheless, which would fail.
+
+        offset : the end of the batch.
+        """
+        return self._for_mirror and self.is_lost(offset)
+
     def replayed(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch: on another server if its own is lost.
 
         Raises
         ------
         ConnectionFailedError, FailoverError : as for `next_epoch`; also if tables change in the
-            batch, or it is a mirror's.
+            batch.
         """
         if not self.is_lost(last):
             return first, last
         reason = _bound_to_server(first)
         history = SchemaHistory.unpack(last.schemas)
-        if self._for_mirror:
-            reason = "a mirror may have applied a part of the batch"
-        elif last.reads_chunks_since(first):
+        if last.reads_chunks_since(first):
             reason = "the batch has chunks of a snapshot"
         elif history.from_position(last.position) != history:
             reason = "tables change in the batch"

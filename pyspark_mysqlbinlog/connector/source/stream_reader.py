@@ -107,6 +107,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._packing = packed
         self._handoff = handoff
         self._failover = StreamFailover(options, for_mirror=packed is not None)
+        self._unbound = options
         self._read_with(options)
         self._initial: Offset | None = None
         self._batch_zero_done = False
@@ -295,7 +296,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.snapshot_state and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
-        sub_batches = max_sub_batches() if self._packing is not None and is_settled else 1
+        # A batch that another server has to repeat is applied as a whole, or not at all.
+        may_be_long = self._packing is not None and is_settled and not self._failover.is_possible
+        sub_batches = max_sub_batches() if may_be_long else 1
         boundary = buffer.last_boundary_within(position, most and most * sub_batches, target, rows)
         # A batch in which tables change is one sub-batch.
         if (
@@ -452,14 +455,18 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         spans = None
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
-        if spans is None:
+        server = self._server
+        if spans is None and self._failover.is_left_to_mirror(last):
+            server = StreamServer(self._unbound)
+        elif spans is None:
             first, last = self._failover.replayed(first, last)
             self._bind(last)
+            server = self._server
         return range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),
             last,
             spans,
-            facts=self._server.facts(),
+            facts=server.facts(),
             target_bytes=self._options.target_partition_bytes,
             max_fetches=max_fetches,
         )

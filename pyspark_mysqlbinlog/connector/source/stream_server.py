@@ -68,7 +68,7 @@ class StreamServer:
                 return ask(client)
 
         # If there are others, one of them may continue.
-        is_only = len(self._options.host or ()) < 2
+        is_only = not self._options.has_several_hosts
         return call_with_retry(
             self._options.retry_timeout if is_only else _SHORT_RETRY_SECONDS, connect_and_ask
         )

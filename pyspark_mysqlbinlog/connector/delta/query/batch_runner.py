@@ -46,6 +46,7 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
 )
 from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.replay import BatchReplay
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
 from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
@@ -160,6 +161,7 @@ class BatchRunner:
         # Of the server whose batch is applied.
         self._server_uuid = ""
         self.reading = DirectReader(parsed, with_source=paths.change_logs is not None)
+        self._replay = BatchReplay(parsed, self.reading)
         self._recorder = ProgressTracker()
         self._cascades = CascadeWatch(options)
 
@@ -221,12 +223,22 @@ class BatchRunner:
 
     def _sub_batches(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[SubBatch]:
         """Yield the batch between two offsets as one or several sub-batches."""
-        if self.reading.can_read(before, end):
-            yield from self.reading.sub_batches(before, end, self._precompute(end))
+        is_in_memory = self.reading.is_handed_over(before, end)
+        if not is_in_memory and self._replay.is_due(before, end):
+            yield self._replay.read(before, end)
             return
-        yield SubBatch.from_changes(
-            before, end, collected(batch, with_source=self._paths.change_logs is not None)
-        )
+        try:
+            if self.reading.can_read(before, end):
+                yield from self.reading.sub_batches(before, end, self._precompute(end))
+            else:
+                with_source = self._paths.change_logs is not None
+                yield SubBatch.from_changes(before, end, collected(batch, with_source=with_source))
+            return
+        except Exception:
+            if is_in_memory or not self._replay.is_due(before, end):
+                raise
+        # It was lost while the batch was read, of which nothing is applied.
+        yield self._replay.read(before, end)
 
     def _precompute(self, end: Offset) -> Precompute:
         """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
@@ -281,6 +293,7 @@ class BatchRunner:
             has_next_sub_batch=not sub_batch.is_last,
             snapshot_before=first.snapshot_state,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
+            is_replay=sub_batch.is_replay,
             limited=self.reading.limited,
             rows_where=partial(self.reading.rows_where, last),
         )

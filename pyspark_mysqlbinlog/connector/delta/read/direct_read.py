@@ -88,9 +88,13 @@ class DirectReader:
             first,
             last,
             self._sub_batch_bytes,
-            is_handed_off=lambda: self._handed_over(first, last) is not None,
+            is_handed_off=lambda: self.is_handed_over(first, last),
             uses_handoff=lambda: self.handoff is not None and self.handoff.is_active(),
         )
+
+    def is_handed_over(self, first: Offset, last: Offset) -> bool:
+        """Return whether a handoff file has the batch between two offsets."""
+        return self._handed_over(first, last) is not None
 
     def limited(self, table: Table) -> bool:
         """Return whether chunks of a table are read with a condition."""
@@ -130,6 +134,10 @@ class DirectReader:
             if held:
                 yield self._loaded_rows(held)
 
+    def of_log(self, first: Offset, last: Offset) -> tuple[pa.Table, ImageStore]:
+        """Read all changes of the binlog between two offsets; raises as `read_range` does."""
+        return self._table_of(self._all_of_log(first, last))
+
     def _loaded_rows(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
@@ -158,7 +166,8 @@ class DirectReader:
                 and self._handed_over(first, last) is None
             )
             cut = self._log_in_sub_batches
-        if not is_parted:
+        if not is_parted or self._options.has_several_hosts:
+            # Another server repeats a batch as a whole.
             return self._whole(first, last)
         sub_batches = partial(self._with_precomputed, partial(cut, first, last), precompute)
         return prefetched(sub_batches, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)

@@ -35,6 +35,7 @@ class SubBatch:
     covers_all_log : it has all of the batch's binlog, or follows a sub-batch that has it.
     is_first : nothing of the batch precedes it.
     is_last : nothing of the batch follows it.
+    is_replay : it is a whole batch, as another server repeats it.
     """
 
     first: Offset
@@ -46,6 +47,7 @@ class SubBatch:
     covers_all_log: bool = True
     is_first: bool = True
     is_last: bool = True
+    is_replay: bool = False
 
     @classmethod
     def from_changes(
@@ -57,6 +59,7 @@ class SubBatch:
         is_whole: bool = True,
         is_first: bool = True,
         is_last: bool = True,
+        is_replay: bool = False,
     ) -> SubBatch:
         """Return a sub-batch with these changes of all tables, and their images."""
         changes, images = brought
@@ -69,4 +72,5 @@ class SubBatch:
             covers_all_log=is_whole,
             is_first=is_first,
             is_last=is_last,
+            is_replay=is_replay,
         )

@@ -36,6 +36,7 @@ class Batch:
     precomputed : the tables' final states, as far as they were precomputed.
     is_first_sub_batch : no sub-batch of its batch precedes it.
     has_next_sub_batch : it is a sub-batch, and others of its batch follow.
+    is_replay : another server than that of its positions repeats it.
     limited : returns whether chunks of a table are read with a condition (`snapshotWhere`).
     rows_where : reads rows that a condition excluded; None if that is not possible.
     """
@@ -52,6 +53,7 @@ class Batch:
     is_first_sub_batch: bool = True
     has_next_sub_batch: bool = False
     log_before: LogIdentity | None = None
+    is_replay: bool = False
     limited: Callable[[Table], bool] = lambda _: False
     rows_where: RowsWhere | None = None
 

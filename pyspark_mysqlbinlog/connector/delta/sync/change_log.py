@@ -196,6 +196,7 @@ class ChangeLog(SyncedTable):
         if done is not None and not self._is_checked:
             self._check_log(now, batch, may_begin=may_begin)
         held = _ChangeLogState.of(self._target, batch.marker.log)
+        self._check_not_in_part(held.boundary, batch)
         if missing is not None or is_left:
             # If an older version of its rows was restored, its markers claim more than its rows.
             held = replace(

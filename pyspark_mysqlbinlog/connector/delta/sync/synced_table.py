@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import FingerprintAt
-from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.errors import FailoverError, MirrorError
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["SyncedTable"]
@@ -51,6 +53,19 @@ class SyncedTable:
         """
         if self._checked_in != log:
             self._checked_in, self._is_checked = log, False
+
+    def _check_not_in_part(self, applied: int, batch: Batch) -> None:
+        """FailoverError if another server repeats a batch of which a part is applied.
+
+        applied : packed position up to which the Delta table is complete.
+        """
+        if batch.is_replay and pack_position(batch.start) < applied < batch.marker.position:
+            number, pos = unpack_position(applied)
+            raise FailoverError(
+                f"the Delta table has a part of the batch, up to position {pos} of binlog file"
+                f" number {number} of the lost server, so no other one can repeat the batch",
+                table=self._name,
+            )
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)

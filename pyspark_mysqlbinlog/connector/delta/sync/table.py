@@ -242,6 +242,7 @@ class MirroredTable(SyncedTable):
     ) -> int:
         """Apply the changes after `since` that the Delta table does not have; returns how many."""
         applied = max(self._target.txn_version(str(batch.marker.log)) or 0, since)
+        self._check_not_in_part(applied, batch)
         self._snapshot.check_columns(now, batch, applied)
         changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has later columns, too.

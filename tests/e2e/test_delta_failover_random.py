@@ -1,0 +1,219 @@
+"""Failovers of a mirror at random moments, under load: its tables and change logs equal SELECT."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.change_logs import assert_replay, change_log_of, rows_of_log
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_process import last_offset
+from helpers.replication import (
+    promote,
+    replicating_servers,
+    start_applying,
+    stop_applying,
+    wait_for_replica,
+)
+from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog
+from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, cause_of
+
+KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mysql9": MySQL9Server}
+# With a key, with a key that changes, and without one.
+TABLES = ("t", "moved", "k")
+CREATE = (
+    "CREATE DATABASE shop CHARACTER SET utf8mb4",
+    "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE shop.moved (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE shop.k (v INT)",
+)
+CHANGES = (
+    "INSERT INTO t VALUES ({key}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
+    "DELETE FROM t WHERE id = {key}",
+    "REPLACE INTO moved VALUES ({key}, {other})",
+    "UPDATE IGNORE moved SET id = {other} WHERE id = {key}",
+    "INSERT INTO k VALUES ({key}), ({key})",
+    "DELETE FROM k WHERE v = {key} LIMIT 1",
+    "UPDATE k SET v = {other} WHERE v = {key} LIMIT 1",
+)
+
+
+class Killed(Exception):  # noqa: N818 (in place of a kill)
+    pass
+
+
+@contextmanager
+def writing(server: LocalServer, seed: int) -> Iterator[None]:
+    """Write small transactions until the end, or until the server is gone."""
+    stop, rng = threading.Event(), random.Random(seed)
+
+    def write() -> None:
+        try:
+            with server.connect(database="shop") as connection, connection.cursor() as cursor:
+                while not stop.is_set():
+                    cursor.execute("BEGIN")
+                    for _ in range(rng.randint(1, 4)):
+                        numbers = {"key": rng.randrange(20), "other": rng.randrange(20)}
+                        cursor.execute(rng.choice(CHANGES).format(**numbers))
+                    cursor.execute("COMMIT")
+        except (pymysql.err.MySQLError, OSError):
+            pass  # it was killed
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join()
+
+
+@contextmanager
+def killed_in_batch(rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the driver die in a batch, in which some of the tables and change logs are applied."""
+    dead = {
+        (kind, table)
+        for kind in (MirroredTable, ChangeLog)
+        for table in rng.sample(TABLES, rng.randint(0, len(TABLES)))
+    } or {(MirroredTable, "t")}
+
+    def patched(kind: type[MirroredTable | ChangeLog], apply: Callable[..., int]) -> Any:
+        def applied(this: Any, *given: Any) -> int:
+            if (kind, this._table[1]) in dead:
+                raise Killed
+            return apply(this, *given)
+
+        return applied
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MirroredTable, "apply", patched(MirroredTable, MirroredTable.apply))
+        patch.setattr(ChangeLog, "append", patched(ChangeLog, ChangeLog.append))
+        yield
+
+
+def _executed(server: LocalServer) -> GtidSet:
+    return GtidSet.parse(str(server.execute("SELECT @@GLOBAL.gtid_executed")[0][0]))
+
+
+def _planned(folder: Path) -> GtidSet:
+    return GtidSet.parse(last_offset(folder)["gtid"])
+
+
+def _run_killed(mirrored: MirroredDatabase) -> None:
+    with pytest.raises(Exception, match="Killed"):
+        mirrored.run()
+
+
+def fail_over(
+    spark: SparkSession,
+    kind: type[LocalServer],
+    folder: Path,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """One history; returns what became of the driver and of the primary."""
+    rng = random.Random(seed)
+    how = rng.choice(["alive", "in a batch", "in a batch"])
+    lags = rng.random() < 0.3
+    with replicating_servers(kind) as pair:
+        primary, replica = pair
+        primary.execute(*CREATE)
+        wait_for_replica(replica, primary)
+        mirrored = MirroredDatabase(
+            spark,
+            primary,
+            "shop",
+            folder,
+            host=",".join(f"{server.host}:{server.port}" for server in pair),
+            connectTimeout="2s",
+            retryTimeout="4s",
+            maxBytesPerTrigger="20k",
+        )
+        mirrored.settings["change_log"] = change_log_of(mirrored)
+        mirrored.run()
+        query = None
+        with writing(primary, seed):
+            mirrored.run()
+            if lags:
+                stop_applying(replica)
+            if how == "in a batch":
+                with killed_in_batch(rng, monkeypatch):
+                    _run_killed(mirrored)
+            else:
+                query = mirrored.mirror().start(spark)
+                wait_until(
+                    lambda: len(query.recentProgress) > rng.randint(2, 5), "some batches are done"
+                )
+            primary.kill()
+        stop_applying(replica)
+        if query is not None:
+            query.stop()
+        missing = _planned(folder).difference(_executed(replica))
+        if missing:
+            with pytest.raises(Exception, match="it has not executed") as found:
+                mirrored.run()
+            assert isinstance(cause_of(found.value), ConnectionFailedError)
+            primary.start()
+            start_applying(replica)
+            wait_for_replica(replica, primary)
+            primary.halt()
+        promote(replica)
+        mirrored.server = replica
+        mirrored.options |= {"port": str(primary.port)}
+        with writing(replica, seed + 1):
+            mirrored.run()
+        mirrored.run()
+        assert GtidSet.parse(last_offset(folder)["gtid"]) == _executed(replica)
+        mirrored.assert_equal(*TABLES)
+        for table in ("t", "moved"):
+            assert_replay(mirrored, table, "id")
+        _assert_keyless_replay(mirrored)
+        return f"driver {how}, primary {'killed, lagging' if missing else 'killed'}"
+
+
+def _assert_keyless_replay(mirrored: MirroredDatabase) -> None:
+    """The change log of the table without a key leaves as many rows as SELECT shows."""
+    rows: list[int] = []
+    for row in rows_of_log(mirrored, "k"):
+        if row["op"] == "reset":
+            rows.clear()
+        if row["before"] is not None:
+            rows.remove(json.loads(row["before"])["v"])
+        if row["after"] is not None:
+            rows.append(json.loads(row["after"])["v"])
+    assert sorted(rows) == sorted(row[0] for row in mirrored.select("k")[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "rounds",
+    [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
+)
+def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    ddl_seed: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    rounds: int,
+) -> None:
+    request.getfixturevalue(kind)  # it says what is missing
+    for seed in range(ddl_seed, ddl_seed + rounds):
+        logging.getLogger(__name__).warning("DDL_SEED=%d", seed)
+        how = fail_over(spark, KINDS[kind], tmp_path / str(seed), seed, monkeypatch)
+        logging.getLogger(__name__).warning("%s", how)
