@@ -272,7 +272,7 @@ def test_change_log_that_is_replaced_is_stopped(
     copies = _logged(mirrored)
     with interrupted(monkeypatch, 3, copies.keep):
         mirrored.run()
-    copies.put_back(0 if kind == "removed" else -1)
+    copies.put_back(0 if kind == "removed" else copies.last_older())
     for number in (1, 2):
         _change(mirrored, number)
         mirror = mirrored.mirror()

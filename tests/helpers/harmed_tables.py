@@ -70,11 +70,20 @@ class FolderCopies:
             shutil.copytree(self._folder, copy)
         self.all.append(copy)
 
+    def last_older(self) -> int:
+        """The number of the last copy of a Delta table that lacks a commit."""
+        commits = _commits(self._folder)
+        return max(number for number, copy in enumerate(self.all) if _commits(copy) < commits)
+
     def put_back(self, number: int) -> None:
         """Put a copy in the folder's place."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.all[number].exists():
             shutil.copytree(self.all[number], self._folder)
+
+
+def _commits(table: Path) -> int:
+    return len([*table.glob("_delta_log/*.json")])
 
 
 Harm = Callable[[MirroredDatabase, FolderCopies, random.Random, pytest.MonkeyPatch], None]
