@@ -186,6 +186,101 @@ def test_failover_during_a_snapshot_is_refused(
     assert sorted(read_until(stream(new_stream, pair), start, 2)[0]) == [1, 2]
 
 
+def test_checkpoint_from_before_gtids_is_refused(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    start = stream(new_stream, pair).initial() | {"gtid": None}
+    wait_for_replica(replica, primary)
+    primary.kill()
+    with pytest.raises(ConnectionFailedError, match="the checkpoint has no executed GTIDs"):
+        read_until(stream(new_stream, pair, retryTimeout="3s"), start, 2)
+
+
+def test_replica_that_logged_a_transaction_of_its_own_in_between_is_not_used(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair, retryTimeout="3s")
+    start = spark.initial()
+    replica.execute("CREATE TABLE failover.own (id INT)")
+    insert(primary, TABLE, 3)
+    _, start = read_until(spark, start, 3)
+    wait_for_replica(replica, primary)
+    last = start["gtid"].rpartition("-")[2]
+    uuid = primary.execute("SELECT @@server_uuid")[0][0]
+    primary.kill()
+    reason = f"it has logged {uuid}:{last} after transactions that come next"
+    with pytest.raises(ConnectionFailedError, match=reason):
+        read_until(spark, start, 4)
+
+
+def test_planned_batch_with_ddl_waits_for_its_server(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    insert(primary, TABLE, 3)
+    _, start = read_until(spark, start, 3)
+    primary.execute(f"ALTER TABLE {TABLE} ADD w INT")
+    primary.execute(f"INSERT INTO {TABLE} VALUES (4, 4, 4)")
+    spark.wait_for_tail(primary)
+    end = spark.next_batch(start)
+    spark.reader.stop()
+    wait_for_replica(replica, primary)
+    primary.kill()
+    with pytest.raises(FailoverError, match="tables change in the batch"):
+        stream(new_stream, pair, retryTimeout="3s").rows(start, end)
+    primary.start()
+    assert ids(stream(new_stream, pair).rows(start, end)) == [4]
+
+
+def test_prepared_rows_wait_for_their_server(mysql9: object, new_stream: NewStream) -> None:
+    """Where they are is known by positions of that server. (5.6 logs a prepared one at its end.)"""
+    with replicating_servers(MySQL9Server) as pair:
+        primary, replica = pair
+        primary.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
+        spark = stream(new_stream, pair, retryTimeout="3s")
+        start = spark.initial()
+        primary.execute(
+            "XA START 'x'", f"INSERT INTO {TABLE} VALUES (1)", "XA END 'x'", "XA PREPARE 'x'"
+        )
+        insert(primary, TABLE, 2)
+        _, start = read_until(spark, start, 2)
+        wait_for_replica(replica, primary)
+        primary.kill()
+        with pytest.raises(FailoverError, match="rows of XA transactions are prepared"):
+            read_until(spark, start, 1)
+        primary.start()
+        primary.execute("XA COMMIT 'x'")
+        assert read_until(stream(new_stream, pair), start, 1)[0] == [1]
+
+
+def test_replica_that_does_not_log_what_it_applies_is_not_used(
+    mysql9: object, new_stream: NewStream
+) -> None:
+    """(With GTIDs, 5.6 can't.)"""
+    with (
+        replicating_servers(MySQL9Server, 1) as (primary,),
+        MySQL9Server(
+            options=[*REPLICATION_OPTIONS, "--server-id=2", "--skip-log-slave-updates"]
+        ) as replica,
+    ):
+        primary.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
+        replicate(replica, primary)
+        pair: list[LocalServer] = [primary, replica]
+        start = stream(new_stream, pair).initial()
+        insert(primary, TABLE, 1)
+        wait_for_replica(replica, primary)
+        primary.kill()
+        with pytest.raises(ConnectionFailedError, match="log_slave_updates is OFF"):
+            read_until(stream(new_stream, pair, retryTimeout="3s"), start, 1)
+        promote(replica)
+        with pytest.raises(ConnectionFailedError, match=r"it has purged .*, which comes next"):
+            read_until(stream(new_stream, pair, retryTimeout="3s"), start, 1)
+
+
 def test_rows_after_a_replay_elsewhere_are_later(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
