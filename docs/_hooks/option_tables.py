@@ -13,6 +13,8 @@ __all__ = ["option_table"]
 _GROUPS = {
     "connection": (
         "host",
+        "failover",
+        "preferReplica",
         "port",
         "user",
         "password",

@@ -18,13 +18,14 @@ class CuttingProxy:
     Attributes
     ----------
     port : where it listens.
+    target : the server of connections to come.
     allowed : bytes that the server may send on each connection to come, one by one; unlimited
         behind the last.
     cuts : connections that were cut.
     """
 
     def __init__(self, host: str, port: int, allowed: Iterator[int]) -> None:
-        self._target = (host, port)
+        self.target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.allowed = allowed
@@ -50,8 +51,8 @@ class CuttingProxy:
         """Both ways, until an end is closed or enough was sent."""
         with (
             ours,
-            socket.create_connection(self._target) as theirs,
             contextlib.suppress(OSError),
+            socket.create_connection(self.target) as theirs,
             selectors.DefaultSelector() as ready,
         ):
             ready.register(ours, selectors.EVENT_READ, theirs)

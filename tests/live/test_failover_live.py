@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from helpers.cutting_proxy import cutting_proxy
 from helpers.replication import (
     REPLICATION_OPTIONS,
     promote,
@@ -45,6 +46,10 @@ def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Sp
     return new_stream(pair[0], TABLE, **given)
 
 
+def uuid_of(server: LocalServer) -> str:
+    return str(server.execute("SELECT @@server_uuid")[0][0])
+
+
 def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offset]:
     """The ids of all rows up to one, and the offset after it."""
     got: list[int] = []
@@ -71,7 +76,7 @@ def test_running_stream_continues_on_the_replica(
     insert(replica, TABLE, 6, 7)
     got, start = read_until(spark, start, 7)
     assert (got, start["epoch"]) == ([5, 6, 7], 2)
-    assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
+    assert start["server_uuid"] == uuid_of(replica)
     assert start["gtid"] == str(replica.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace(
         "\n", ""
     )
@@ -128,7 +133,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     insert(primary, TABLE, 3)
     _, start = read_until(spark, start, 3)
     lacks = start["gtid"].rpartition("-")[2]
-    uuid = primary.execute("SELECT @@server_uuid")[0][0]
+    uuid = uuid_of(primary)
     primary.kill()
     with pytest.raises(ConnectionFailedError, match=f"it has not executed {uuid}:{lacks};"):
         read_until(spark, start, 4)
@@ -186,6 +191,43 @@ def test_failover_during_a_snapshot_is_refused(
     assert sorted(read_until(stream(new_stream, pair), start, 2)[0]) == [1, 2]
 
 
+def test_another_server_continues_behind_the_same_name(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    with cutting_proxy(primary.host, primary.port, iter(())) as name:
+        options = {"host": "127.0.0.1", "port": str(name.port), "failover": "true"}
+        spark = stream(new_stream, pair, **options)
+        start = spark.initial()
+        insert(primary, TABLE, 3)
+        got, start = read_until(spark, start, 3)
+        insert(primary, TABLE, 4)
+        wait_for_replica(replica, primary)
+        primary.kill()
+        promote(replica)
+        name.target = (replica.host, replica.port)
+        insert(replica, TABLE, 5)
+        got, start = read_until(spark, start, 5)
+        assert (got, start["epoch"]) == ([4, 5], 2)
+        spark.reader.stop()
+        insert(replica, TABLE, 6)
+        got, start = read_until(stream(new_stream, pair, **options), start, 6)
+        assert (got, start["server_uuid"]) == ([6], uuid_of(replica))
+
+
+def test_running_replica_is_preferred(pair: list[LocalServer], new_stream: NewStream) -> None:
+    primary, replica = pair
+    wanted = {"preferReplica": "true"}
+    assert stream(new_stream, pair).initial()["server_uuid"] == uuid_of(primary)
+    spark = stream(new_stream, pair, **wanted)
+    start = spark.initial()
+    assert start["server_uuid"] == uuid_of(replica)
+    insert(primary, TABLE, 3)
+    assert read_until(spark, start, 3)[0] == [3]
+    stop_applying(replica)
+    assert stream(new_stream, pair, **wanted).initial()["server_uuid"] == uuid_of(primary)
+
+
 def test_checkpoint_from_before_gtids_is_refused(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
@@ -208,7 +250,7 @@ def test_replica_that_logged_a_transaction_of_its_own_in_between_is_not_used(
     _, start = read_until(spark, start, 3)
     wait_for_replica(replica, primary)
     last = start["gtid"].rpartition("-")[2]
-    uuid = primary.execute("SELECT @@server_uuid")[0][0]
+    uuid = uuid_of(primary)
     primary.kill()
     reason = f"it has logged {uuid}:{last} after transactions that come next"
     with pytest.raises(ConnectionFailedError, match=reason):

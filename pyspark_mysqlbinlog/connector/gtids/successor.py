@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.connector.gtids.lookup import position_after
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
+from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings, server_uuid
 from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
 from pyspark_mysqlbinlog.errors import FailoverError, LostConnectionError, MySQLBinlogError
@@ -62,7 +63,10 @@ def find_successor(
     LostConnectionError : none is proven; what each lacks is in the message. It may catch up.
     """
     refused: list[str] = []
-    for one in options.server_settings().each():
+    settings = options.server_settings()
+    if options.prefer_replica:
+        settings = preferred(settings)
+    for one in settings.each():
         try:
             with ReplicaClient.connect(one) as client:
                 uuid = server_uuid(client)

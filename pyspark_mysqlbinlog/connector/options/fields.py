@@ -55,6 +55,23 @@ class OptionFields(BaseModel):
         " with GTIDs: if the one that is read is lost, a stream continues on another one that"
         " provably has all that was delivered. Set either this or `path`",
     )
+    failover: Flag = option(
+        False,
+        "false",
+        "true or false",
+        "Whether another server may answer under the one name in `host` (a virtual address, a"
+        " proxy, DNS), and the stream may continue on it as if `host` named both. With several"
+        " names it may in any case",
+        reads="servers",
+    )
+    prefer_replica: Flag = option(
+        False,
+        "false",
+        "true or false",
+        "Whether a running replica is read rather than the primary, if one of the servers in"
+        " `host` is one. It applies when a query begins and when a server is lost",
+        reads="servers",
+    )
     port: Number = option(
         3306,
         "3306",

@@ -118,13 +118,13 @@ class Options(OptionFields):
         return Latest() if streaming and self.path is None else Earliest()
 
     @property
-    def has_several_hosts(self) -> bool:
-        """Whether `host` names several servers, one of which may continue for another."""
-        return len(self.host or ()) > 1
+    def can_fail_over(self) -> bool:
+        """Whether another server may continue if the one that is read is lost."""
+        return self.failover or len(self.host or ()) > 1
 
     def bound_to(self, server_uuid: str) -> Options:
-        """Return these options for one of the servers that `host` names."""
-        if not self.has_several_hosts or server_uuid == self._server_uuid:
+        """Return these options for one of the servers that may be read."""
+        if not self.can_fail_over or server_uuid == self._server_uuid:
             return self
         bound = self.model_copy()
         bound._server_uuid = server_uuid
@@ -135,6 +135,9 @@ class Options(OptionFields):
         if self.host is None or self.user is None:
             raise OptionError("option host is missing: there is no server to connect to")
         (host, port), *others = [(name, port or self.port) for name, port in self.host]
+        if self.failover and not others:
+            # Another server may answer there the next time.
+            others = [(host, port)]
         return ServerSettings(
             host=host,
             port=port,

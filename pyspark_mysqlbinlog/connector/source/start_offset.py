@@ -43,6 +43,7 @@ from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, 
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
+from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     binlog_files,
@@ -125,9 +126,11 @@ def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
 
 def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedStart:
     settings = options.server_settings()
+    if options.prefer_replica:
+        settings = preferred(settings)
     with ReplicaClient.connect(settings) as client:
         uuid = server_uuid(client)
-        if options.has_several_hosts and not uuid:
+        if options.can_fail_over and not uuid:
             raise OptionError(
                 "option host: several servers need MySQL with GTIDs, and"
                 f" {settings.address} is {client.server_version}; name one server"

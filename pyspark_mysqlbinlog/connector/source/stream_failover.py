@@ -43,7 +43,7 @@ class StreamFailover:
     def __init__(self, options: Options, *, for_mirror: bool = False) -> None:
         self._options = options
         self._for_mirror = for_mirror
-        self.is_possible = options.has_several_hosts
+        self.is_possible = options.can_fail_over
         # A planned batch may have been read from another server.
         self._may_be_replayed = self.is_possible and not for_mirror
 

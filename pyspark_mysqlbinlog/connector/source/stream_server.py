@@ -68,7 +68,7 @@ class StreamServer:
                 return ask(client)
 
         # If there are others, one of them may continue.
-        is_only = not self._options.has_several_hosts
+        is_only = not self._options.can_fail_over
         return call_with_retry(
             self._options.retry_timeout if is_only else _SHORT_RETRY_SECONDS, connect_and_ask
         )

@@ -166,7 +166,7 @@ class DirectReader:
                 and self._handed_over(first, last) is None
             )
             cut = self._log_in_sub_batches
-        if not is_parted or self._options.has_several_hosts:
+        if not is_parted or self._options.can_fail_over:
             # Another server repeats a batch as a whole.
             return self._whole(first, last)
         sub_batches = partial(self._with_precomputed, partial(cut, first, last), precompute)
