@@ -55,6 +55,10 @@ _WAYS_ON = (
     " binlog"
 )
 _TLS_ALERT = "_ALERT_"
+# In pymysql's error for a server that answers a statement as if it were LOAD DATA LOCAL.
+_LOCAL_FILE = "LOAD_LOCAL"
+# Of a text that a server sends.
+_MAX_SHOWN_CHARACTERS = 1000
 # The peer, or a proxy before it, closed the connection: TLS itself rejected nothing.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -83,6 +87,11 @@ def refused(
             # pymysql's own message about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
         return _told(code, text, address, doing, login)
+    if isinstance(error, RuntimeError) and _LOCAL_FILE in str(error):
+        return ConnectionFailedError(
+            f"{address} requested a file of this machine while {doing}; nothing was sent. No MySQL"
+            " server does that: check the options host and port, and set sslMode=VERIFY_IDENTITY"
+        )
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
     # Only its type: the text of a foreign error may contain arguments, even a password.
@@ -171,12 +180,19 @@ def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:
 def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
     arguments = error.args
     if len(arguments) >= 2 and isinstance(arguments[0], int):
-        return arguments[0], str(arguments[1])
-    return 0, str(error)
+        return arguments[0], _shown(str(arguments[1]))
+    return 0, _shown(str(error))
+
+
+def _shown(text: str) -> str:
+    """Return a server's text without what would change a terminal or fill a log."""
+    text = text[:_MAX_SHOWN_CHARACTERS]
+    return "".join(each if each.isprintable() or each.isspace() else "�" for each in text)
 
 
 def dump_error(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
     """Return the error for an error packet in place of the dump's next event."""
+    text = _shown(text)
     lower = text.lower()
     if code in _GRANT_MISSING:
         return AccessDeniedError(
