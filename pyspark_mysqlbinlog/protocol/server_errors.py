@@ -9,6 +9,7 @@ and MariaDB 10.11), and each session also sets its lc_messages.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 
@@ -55,6 +56,7 @@ _WAYS_ON = (
     " binlog"
 )
 _TLS_ALERT = "_ALERT_"
+_CERTIFICATE_ALERT = re.compile(r"_ALERT_(?:UNKNOWN_CA|\w*CERTIFICATE)")
 # In pymysql's error for a server that answers a statement as if it were LOAD DATA LOCAL.
 _LOCAL_FILE = "LOAD_LOCAL"
 # Of a text that a server sends.
@@ -115,9 +117,9 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
             f"the connection to {address} broke inside TLS while {doing}: {error}; if it always"
             " does, check sslMode"
         )
-    return ConnectionFailedError(
-        f"TLS with {address} failed while {doing}: {error}; check sslMode and sslCa"
-    )
+    # An alert is what the peer sends, about this client's certificate.
+    checks = "sslCert and sslKey" if _CERTIFICATE_ALERT.search(str(error)) else "sslMode and sslCa"
+    return ConnectionFailedError(f"TLS with {address} failed while {doing}: {error}; check {checks}")
 
 
 def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
