@@ -95,6 +95,8 @@ _PLACED = re.compile(
     rf"(?:at (?:position (?P<position>\d+)|(?P<file>{_NAME})(?::(?P<pos>\d+))?))?"
     rf"(?:(?:, )?table (?P<table>{_NAME}))?\)"
 )
+# The password in a URL that was given as a host, a path or a setting of a store.
+_CREDENTIALS = re.compile(r"(\w://[^/\s:@]*:)\S+@")
 # The line of this package in Spark's output; some versions append the SQLSTATE to it.
 _RAISED = rf"{re.escape(__name__)}\.(\w+): (.*?)(?: SQLSTATE: \w{{5}})*$"
 _OWN_LINE = re.compile(rf"^{_RAISED}", re.MULTILINE)
@@ -127,7 +129,7 @@ class MySQLBinlogError(Exception):
         position: int | None = None,
         table: str | None = None,
     ) -> None:
-        self.message = " ".join(message.split())
+        self.message = _CREDENTIALS.sub(r"\1***@", " ".join(message.split()))
         self.file = file
         self.position = position
         self.table = table

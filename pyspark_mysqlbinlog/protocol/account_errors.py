@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
+from pyspark_mysqlbinlog.protocol.connection import ReadablePasswordError
 
 __all__ = ["WRONG_PASSWORD", "Login", "account_error", "not_authenticated"]
 
@@ -82,12 +83,17 @@ class Login:
 
 
 def not_authenticated(error: Exception, address: str) -> AccessDeniedError | None:
-    """Return the error when pymysql cannot send a password; None for any other error.
+    """Return the error when a password cannot or must not be sent; None for any other error.
 
     Without TLS, a SHA-256 plugin requires the password encrypted with the server's RSA key. pymysql
     needs another package for that.
     """
     text = str(error)
+    if isinstance(error, ReadablePasswordError):
+        return AccessDeniedError(
+            f"the password is not sent to {address}: {text}; set sslMode=VERIFY_IDENTITY, or use an"
+            " account with mysql_native_password or sha256_password"
+        )
     if not (isinstance(error, RuntimeError) and "cryptography" in text) and _NO_KEY not in text:
         return None
     return AccessDeniedError(

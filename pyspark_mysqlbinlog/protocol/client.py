@@ -17,7 +17,7 @@ import random
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import uuid4
@@ -35,6 +35,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.connection import Connection
 from pyspark_mysqlbinlog.protocol.gtid_sets import Interval, encode_gtid_set
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
@@ -47,6 +48,9 @@ _BINLOG_DUMP_NON_BLOCK = 1
 _BINLOG_THROUGH_GTID = 4
 _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
+# No server sends a larger event: this is the largest max_allowed_packet, with room for what the
+# server adds to it (MAX_LOG_EVENT_HEADER, some kB).
+MAX_EVENT_BYTES = (1 << 30) + (1 << 20)
 # Bytes to gather before they are passed on, if they have already arrived.
 _WORTH_SCANNING = 1 << 18
 _QUERY_TIMEOUT = 120.0
@@ -108,25 +112,6 @@ class ServerSettings:
         if self.ssl_mode == "REQUIRED":
             return {"ssl": {"check_hostname": False, "verify_mode": "none", **_without_ssl(given)}}
         return given
-
-
-class _Connection(pymysql.Connection):
-    """A pymysql connection that loads the system's CA list only when it verifies a certificate.
-
-    pymysql loads the list for each connection, which takes about 25 ms.
-    """
-
-    def _create_ssl_ctx(self, sslp: Mapping[str, Any]) -> ssl.SSLContext:
-        if sslp.get("ca") is not None or sslp.get("verify_mode") not in {None, False, "none"}:
-            # Missing in pymysql's stubs.
-            verifying: ssl.SSLContext = super()._create_ssl_ctx(sslp)  # type: ignore[misc]
-            return verifying
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        if "cert" in sslp:
-            context.load_cert_chain(sslp["cert"], sslp.get("key"))
-        return context
 
 
 def _without_ssl(given: dict[str, str]) -> dict[str, str]:
@@ -192,7 +177,7 @@ class ReplicaClient:
     def _connect(cls, settings: ServerSettings) -> ReplicaClient:
         login = Login(has_tls=False, has_certificate=settings.ssl_cert is not None)
         try:
-            connection = _Connection(
+            connection = Connection(
                 host=settings.host,
                 port=settings.port,
                 user=settings.user,
@@ -203,6 +188,9 @@ class ReplicaClient:
                 autocommit=None,
                 connect_timeout=settings.connect_timeout,
                 read_timeout=settings.connect_timeout,
+                write_timeout=settings.connect_timeout,
+                # A server must not be able to read files of this machine.
+                local_infile=False,
                 program_name="pyspark-mysqlbinlog",
                 client_flag=CLIENT.MULTI_RESULTS,
                 defer_connect=True,
@@ -217,7 +205,8 @@ class ReplicaClient:
             # A peer that is no MySQL server can cause any exception in pymysql.
             raise refused(error, settings.address, "connecting", login) from None
         # A handshake is quick; a query on information_schema may take longer.
-        client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
+        timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
+        client._internals._read_timeout = client._internals._write_timeout = timeout
         try:
             client.query(SESSION_SETTINGS)
         except BaseException:
@@ -278,7 +267,7 @@ class ReplicaClient:
                 cursor.execute(sql, tuple(arguments) or None)
                 rows = list(cursor.fetchall())
                 return [str(column[0]) for column in cursor.description or ()], rows
-        except (pymysql.err.MySQLError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 (as in `_connect`)
             raise refused(error, self._settings.address, f"running {sql[:60]!r}") from None
 
     def variable(self, name: str) -> str | None:
@@ -327,12 +316,15 @@ class ReplicaClient:
         read = self._internals._read_packet
         try:
             self._internals._execute_command(COMMAND.COM_STMT_PREPARE, sql)
-            statement, columns, parameters = struct.unpack_from("<IHH", read().get_all_data(), 1)
+            head = read().get_all_data()
+            if head[:1] != b"\x00":
+                raise _unexpected(head)
+            statement, columns, parameters = struct.unpack_from("<IHH", head, 1)
             for count in (parameters, columns):
                 # If there are any, an EOF packet follows them.
                 for _ in range(count + 1 if count else 0):
                     read()
-        except (pymysql.err.MySQLError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 (as in `_connect`)
             raise refused(error, self._settings.address, f"preparing {sql[:60]!r}") from None
         return int(statement)
 
@@ -402,8 +394,10 @@ class ReplicaClient:
         payload = struct.pack("<IB", server_id, len(host)) + host + b"\x00\x00"
         self._send(COMMAND.COM_REGISTER_SLAVE, payload + struct.pack("<HII", 0, 0, 0))
         try:
-            self._internals._read_packet()
-        except (pymysql.err.MySQLError, OSError) as error:
+            answer = self._internals._read_packet()
+            if not answer.is_ok_packet():
+                raise _unexpected(answer.get_all_data())
+        except Exception as error:  # noqa: BLE001 (as in `_connect`)
             raise refused(error, self._settings.address, "registering as a replica") from None
 
     def _send(self, command: int, payload: bytes) -> None:
@@ -417,6 +411,12 @@ class ReplicaClient:
         # Two heartbeats may be late; a third missing one means that the server is dead.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
         return DumpStream(sock, self._settings.address, file, pos, checksum)
+
+
+def _unexpected(answer: bytes) -> pymysql.err.InternalError:
+    return pymysql.err.InternalError(
+        f"an answer of {len(answer)} bytes that begins with 0x{answer[:1].hex()}, expected 0x00"
+    )
 
 
 class DumpStream:
@@ -495,12 +495,18 @@ def _read_packet(read: Callable[[int], bytes]) -> tuple[int, bytes]:
     `read` returns as many bytes as requested, and fewer only at the end.
     """
     parts: list[bytes] = []
-    status = 0
+    status = size = 0
     while True:
         header = read(4 if parts else 5)
         if len(header) < 4:
             raise EOFError("the server closed the connection")
         length = header[0] | header[1] << 8 | header[2] << 16
+        size += length
+        if size > MAX_EVENT_BYTES:
+            raise MalformedEventError(
+                f"the server sent an event of at least {size} bytes, expected at most"
+                f" {MAX_EVENT_BYTES}"
+            )
         rest = length
         if not parts:
             if not length:

@@ -17,6 +17,7 @@ __all__ = ["CAPACITY", "EventStream", "ReceiveBuffer"]
 
 # Larger than most transactions, so that few are split, and small enough for a processor's cache.
 CAPACITY = 1 << 19
+_MAX_TRUSTED_BYTES = 1 << 26
 
 
 class EventStream(Protocol):
@@ -99,7 +100,13 @@ class ReceiveBuffer(io.RawIOBase):
         # Into separate memory, without a second copy.
         direct = io.BufferedReader(self, 1)
         try:
-            return direct.read(size)
+            if size <= _MAX_TRUSTED_BYTES:
+                return direct.read(size)
+            # The size may be damaged: memory is taken only for bytes that exist.
+            content = bytearray()
+            while part := direct.read(min(size - len(content), _MAX_TRUSTED_BYTES)):
+                content += part
+            return bytes(content)
         finally:
             direct.detach()
 

@@ -38,6 +38,12 @@ __all__ = ["MAX_PAYLOAD", "ResultColumn", "ResultSet"]
 
 # A payload of this size continues in the next packet.
 MAX_PAYLOAD = (1 << 24) - 1
+# The largest max_allowed_packet: MySQL's own clients read no larger row, and no binlog event with
+# one can be sent.
+MAX_ROW_BYTES = (1 << 30) + (1 << 20)
+# The names in a definition have at most 64 characters each.
+_MAX_DEFINITION_BYTES = 1 << 16
+_MAX_COLUMNS = 4096  # of a table; a SELECT of its columns has no more
 _PACKET_HEAD = 4
 _ROW, _END, _ERROR = b"\x00", b"\xfe", b"\xff"
 _END_LENGTH = 9  # an EOF packet is shorter
@@ -144,26 +150,40 @@ class ResultSet:
         self._at_end()
 
     def _read_columns(self) -> tuple[ResultColumn, ...]:
-        head = self._packet()
+        head = self._packet(_MAX_DEFINITION_BYTES)
         if head[:1] in (_ERROR, _ROW):
             raise self._unexpected(head, "a number of columns")
         reader = Reader(head, "the head of a result")
         count = reader.lenenc_int()
         reader.check_end()
-        columns = tuple(ResultColumn.parse(self._packet()) for _ in range(count))
-        end = self._packet()
+        if not 0 < count <= _MAX_COLUMNS:
+            raise MalformedEventError(
+                f"the result has {count} columns, expected 1 to {_MAX_COLUMNS}"
+            )
+        columns = tuple(
+            ResultColumn.parse(self._packet(_MAX_DEFINITION_BYTES)) for _ in range(count)
+        )
+        end = self._packet(_MAX_DEFINITION_BYTES)
         if end[:1] != _END or len(end) >= _END_LENGTH:
             raise self._unexpected(end, "the end of the columns")
         return columns
 
-    def _packet(self) -> bytes:
-        """Return one payload, joined from all its packets."""
+    def _packet(self, most: int | None = None) -> bytes:
+        """Return one payload, joined from all its packets; `most` bytes, or those of a row."""
+        most = most or MAX_ROW_BYTES
         parts: list[bytes] = []
+        size = 0
         take = self._buffer.take
         try:
             while True:
                 head = take(_PACKET_HEAD)
                 length = int.from_bytes(head[:3], "little")
+                size += length
+                if size > most:
+                    raise MalformedResultError(
+                        f"{self._address} sent a packet of at least {size} bytes in a result,"
+                        f" expected at most {most}"
+                    )
                 payload = take(length)
                 if len(head) < _PACKET_HEAD or len(payload) < length:
                     raise EOFError("the server closed the connection inside a result")
@@ -181,7 +201,7 @@ class ResultSet:
             self._is_open = False
             try:
                 pymysql.err.raise_mysql_exception(payload)
-            except pymysql.err.MySQLError as error:
+            except Exception as error:  # noqa: BLE001 (pymysql fails in any way if it is cut short)
                 found = self._refused(error)
             if not isinstance(found, LostConnectionError):
                 # An error ends the result as EOF does.

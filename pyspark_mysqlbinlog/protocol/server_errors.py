@@ -9,6 +9,7 @@ and MariaDB 10.11), and each session also sets its lc_messages.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 
@@ -55,6 +56,11 @@ _WAYS_ON = (
     " binlog"
 )
 _TLS_ALERT = "_ALERT_"
+_CERTIFICATE_ALERT = re.compile(r"_ALERT_(?:UNKNOWN_CA|\w*CERTIFICATE)")
+# In pymysql's error for a server that answers a statement as if it were LOAD DATA LOCAL.
+_LOCAL_FILE = "LOAD_LOCAL"
+# Of a text that a server sends.
+_MAX_SHOWN_CHARACTERS = 1000
 # The peer, or a proxy before it, closed the connection: TLS itself rejected nothing.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -83,6 +89,11 @@ def refused(
             # pymysql's own message about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
         return _told(code, text, address, doing, login)
+    if isinstance(error, RuntimeError) and _LOCAL_FILE in str(error):
+        return ConnectionFailedError(
+            f"{address} requested a file of this machine while {doing}; nothing was sent. No MySQL"
+            " server does that: check the options host and port, and set sslMode=VERIFY_IDENTITY"
+        )
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
     # Only its type: the text of a foreign error may contain arguments, even a password.
@@ -106,9 +117,9 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
             f"the connection to {address} broke inside TLS while {doing}: {error}; if it always"
             " does, check sslMode"
         )
-    return ConnectionFailedError(
-        f"TLS with {address} failed while {doing}: {error}; check sslMode and sslCa"
-    )
+    # An alert is what the peer sends, about this client's certificate.
+    checks = "sslCert and sslKey" if _CERTIFICATE_ALERT.search(str(error)) else "sslMode and sslCa"
+    return ConnectionFailedError(f"TLS with {address} failed while {doing}: {error}; check {checks}")
 
 
 def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
@@ -171,12 +182,19 @@ def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:
 def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
     arguments = error.args
     if len(arguments) >= 2 and isinstance(arguments[0], int):
-        return arguments[0], str(arguments[1])
-    return 0, str(error)
+        return arguments[0], _shown(str(arguments[1]))
+    return 0, _shown(str(error))
+
+
+def _shown(text: str) -> str:
+    """Return a server's text without what would change a terminal or fill a log."""
+    text = text[:_MAX_SHOWN_CHARACTERS]
+    return "".join(each if each.isprintable() or each.isspace() else "�" for each in text)
 
 
 def dump_error(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
     """Return the error for an error packet in place of the dump's next event."""
+    text = _shown(text)
     lower = text.lower()
     if code in _GRANT_MISSING:
         return AccessDeniedError(

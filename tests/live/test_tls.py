@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,15 +127,39 @@ def test_a_certificate_of_another_authority_is_refused(
         ReplicaClient.connect(options.server_settings())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[mariadb_kind(), MySQL9Server], ids=lambda kind: kind.name)
 def moved_server(
-    mariadb: Server, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, Certificates]]:
     """Its certificate is for another address than the one that it is reached by."""
-    assert mariadb.is_mariadb
+    kind: type[LocalServer] = request.param
+    request.getfixturevalue(kind.name)
     made = write_certificates(tmp_path_factory.mktemp("moved"), host="127.0.0.2")
-    with mariadb_kind()(options=made.server_options) as server:
+    with kind(options=made.server_options) as server:
         yield server, made
+
+
+@pytest.mark.parametrize("kind", [mariadb_kind(), MySQL9Server], ids=lambda kind: kind.name)
+def test_an_expired_certificate_is_refused(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: type[LocalServer]
+) -> None:
+    request.getfixturevalue(kind.name)
+    made = write_certificates(tmp_path, is_expired=True)
+    with kind(options=made.server_options) as server:
+        for mode in ("VERIFY_CA", "VERIFY_IDENTITY"):
+            options = _options(server, sslMode=mode, sslCa=made.ca)
+            with pytest.raises(ConnectionFailedError, match=r"TLS with .* failed.*expired"):
+                ReplicaClient.connect(options.server_settings())
+
+
+def test_the_systems_authorities_do_not_know_the_server(tls_server: Server) -> None:
+    """Without sslCa, VERIFY_IDENTITY is an error of the options; the file may be the system's."""
+    system = ssl.get_default_verify_paths().cafile
+    if system is None:
+        pytest.skip("this system has no list of authorities")
+    options = _options(tls_server, sslMode="VERIFY_IDENTITY", sslCa=system)
+    with pytest.raises(ConnectionFailedError, match=r"TLS with .* failed.*sslCa"):
+        ReplicaClient.connect(options.server_settings())
 
 
 def test_a_certificate_for_another_address(moved_server: tuple[Server, Certificates]) -> None:

@@ -228,7 +228,8 @@ def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
     for each in given or ():
         key, equals, value = each.partition("=")
         if not equals or not key:
-            raise OptionError(f"{name}: expected name=value, found {each!r}")
+            # Not shown: it may be a secret.
+            raise OptionError(f"{name}: expected name=value, found another form")
         pairs[key] = value
     return pairs
 

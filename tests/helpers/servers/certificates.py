@@ -35,9 +35,14 @@ def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def write_certificates(folder: Path, host: str = "127.0.0.1") -> Certificates:
-    """Write into `folder` a new authority, and its certificates for `host` and for a client."""
-    now = datetime.now(UTC)
+def write_certificates(
+    folder: Path, host: str = "127.0.0.1", *, is_expired: bool = False
+) -> Certificates:
+    """Write into `folder` a new authority, and its certificates for `host` and for a client.
+
+    is_expired : all of them are of yesterday.
+    """
+    now = datetime.now(UTC) - timedelta(days=2 if is_expired else 0)
     ca_key = ec.generate_private_key(ec.SECP256R1())
     key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority_id = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())

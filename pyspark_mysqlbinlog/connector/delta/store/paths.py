@@ -23,6 +23,8 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 _UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|^\x7f]|^\.+|^_(?=delta_log$)")
 # Below a folder with one of them in its name, most writes of delta-rs panic.
 _REFUSED = re.compile(r"[\[\]^|]")
+# In a URI: ``s3://key:secret@bucket``.
+_PASSWORD = re.compile(r"://[^/:@]*:[^/]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,12 @@ class PathTemplate:
             raise OptionError(
                 f"{option}: {expected}, found {refused[0]!r} in {template!r}, below which delta-rs"
                 " cannot write: use a folder with another name"
+            )
+        if _PASSWORD.search(template) is not None:
+            # Paths are in log lines, in plans of Spark and in the checkpoint.
+            raise OptionError(
+                f"{option}: {expected}, found a password in it; remove it, and give credentials in"
+                " storage_options (engine deltalake) or in Spark's configuration"
             )
         return cls(template)
 
