@@ -353,9 +353,14 @@ class StatementFormatError(NotRowBasedError):
 
 
 class UnsupportedTransactionError(NotRowBasedError):
-    """Rows of a captured table whose outcome (kept or rolled back) is not in the binlog."""
+    """Rows of a captured table whose outcome (kept or rolled back) is not in the binlog.
+
+    lost_before : if the rows were in a part of the binlog that is lost: the file and the position
+        after the statement that commits them; None otherwise, and in a copy of the error.
+    """
 
     hint = "exclude the table, or take a new checkpoint after the position"
+    lost_before: tuple[str, int] | None = None
 
 
 class SchemaError(MySQLBinlogError):

@@ -29,7 +29,7 @@ _GROUPS = {
         "retryTimeout",
     ),
     "selection": ("tables", "excludeTables", "excludeColumns", "operations"),
-    "start": ("startingOffset", "endingOffset", "failOnDataLoss"),
+    "start": ("startingOffset", "endingOffset", "failOnDataLoss", "retentionWarning"),
     "snapshot": (
         "snapshotWhere",
         "reload",

@@ -17,10 +17,12 @@ schemas         the query's payload, a comma, a hash of its table filter, a colo
 snapshot        the state of an initial snapshot (see `snapshot_state`); empty without one
 fingerprint     identifies the binlog of the boundary: an object with the names of
                 `PositionFingerprint`; empty if unknown
+gap             only at the end of an empty batch after which changes are missing: FILE:POS where
+                the lost part of the binlog begins
 ==============  ====================================================================================
 
-All names are always present, in this order, so the same boundary is the same bytes. Offsets compare
-by epoch, file number and pos.
+All names but `gap` are always present, in this order, so the same boundary is the same bytes.
+Offsets compare by epoch, file number and pos.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class Offset:
 
     payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty if unknown.
     tables : differs if the query captured other tables; empty if unknown.
+    gap : if changes before the boundary are lost: where the lost part begins; otherwise empty.
     """
 
     position: Position
@@ -70,6 +73,7 @@ class Offset:
     payload: str = ""
     tables: str = ""
     fingerprint: PositionFingerprint | None = None
+    gap: str = ""
 
     @property
     def executed(self) -> GtidSet | None:
@@ -96,6 +100,7 @@ class Offset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what Spark stores as JSON: all names of the format above, in its order."""
+        more = {"gap": self.gap} if self.gap else {}
         return {
             "v": OFFSET_VERSION,
             "epoch": self.epoch,
@@ -107,6 +112,7 @@ class Offset:
             "schemas": self._head + self.schemas,
             "snapshot": self.snapshot,
             "fingerprint": {} if self.fingerprint is None else self.fingerprint.to_dict(),
+            **more,
         }
 
     @property
@@ -164,7 +170,17 @@ class Offset:
             epoch=value["epoch"],
             snapshot=value["snapshot"],
             fingerprint=_fingerprint(value, position),
+            gap=_gap(value),
         )
+
+
+def _gap(value: Mapping[str, Any]) -> str:
+    found = value.get("gap", "")
+    if not isinstance(found, str):
+        raise OffsetError(
+            f"the offset's 'gap' is {found!r}, expected str; the checkpoint is damaged"
+        )
+    return found
 
 
 def _gtid(value: Mapping[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner, 
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
     use_filesystem_checkpoint_manager,
 )
+from pyspark_mysqlbinlog.connector.delta.query.lost_batch import remove_lost_batch
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     MirrorProgress,
 )
@@ -155,6 +156,9 @@ class DeltaMirror:
         )
         if trigger:
             writer = writer.trigger(**trigger)
+        parsed = parse_options(self._options)
+        if not parsed.fail_on_data_loss:
+            remove_lost_batch(spark, self._checkpoint, parsed)
         try:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 return writer.start()

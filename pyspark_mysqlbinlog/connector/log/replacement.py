@@ -10,8 +10,10 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.purged import is_purged, with_remedies
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, current_position
 from pyspark_mysqlbinlog.errors import (
+    BinlogPurgedError,
     BinlogReplacedError,
     LostConnectionError,
     MySQLBinlogError,
@@ -44,6 +46,8 @@ def explain_dump_error(
     ----------
     start, known : the boundary where the dump would resume, and its fingerprint.
     """
+    if isinstance(error, BinlogPurgedError):
+        return _explain_purge(settings, start, error)
     code = error.code if isinstance(error, ServerError) else None
     if code != _ER_MASTER_FATAL_ERROR_READING_BINLOG and not isinstance(error, PositionError):
         return error
@@ -62,6 +66,19 @@ def explain_dump_error(
         # The server can't be queried now: only the original error is known.
         return error
     return error
+
+
+def _explain_purge(
+    settings: ServerSettings, start: Position, error: BinlogPurgedError
+) -> MySQLBinlogError:
+    """Return a BinlogReplacedError if the file is missing for another reason than a purge."""
+    try:
+        with ReplicaClient.connect(settings) as client:
+            return with_remedies(client, start, error) if is_purged(client, start) else error
+    except BinlogReplacedError as found:
+        return found
+    except MySQLBinlogError:
+        return error
 
 
 class IdleReplacementCheck:

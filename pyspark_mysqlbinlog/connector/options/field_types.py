@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
     parse_bool,
     parse_conditions,
     parse_duration,
+    parse_fraction,
     parse_hosts,
     parse_number,
     parse_place,
@@ -30,6 +31,7 @@ __all__ = [
     "Duration",
     "EvolutionMode",
     "Flag",
+    "Fraction",
     "Hosts",
     "JsonType",
     "Number",
@@ -48,8 +50,8 @@ __all__ = [
     "option",
 ]
 
-Operation = Literal["insert", "update", "delete", "truncate", "ddl"]
-_OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", "ddl")
+Operation = Literal["insert", "update", "delete", "truncate", "ddl", "gap"]
+_OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", "ddl", "gap")
 
 
 def _choice(*names: str) -> BeforeValidator:
@@ -75,6 +77,7 @@ Hosts = Annotated[tuple[HostPort, ...], BeforeValidator(lambda text: parse_hosts
 Text = Annotated[str, BeforeValidator(_parse_text)]
 Number = Annotated[int, BeforeValidator(lambda text: parse_number(text.strip()))]
 Flag = Annotated[bool, BeforeValidator(lambda text: parse_bool(text.strip()))]
+Fraction = Annotated[float, BeforeValidator(lambda text: parse_fraction(text.strip()))]
 Duration = Annotated[float, BeforeValidator(lambda text: parse_duration(text.strip()))]
 Size = Annotated[int, BeforeValidator(lambda text: parse_size(text.strip()))]
 PlaceInLog = Annotated[

@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.connector.options.field_types import (
     Duration,
     EvolutionMode,
     Flag,
+    Fraction,
     Hosts,
     JsonType,
     Number,
@@ -134,9 +135,10 @@ class OptionFields(BaseModel):
     operations: Operations = option(
         frozenset({"insert", "update", "delete", "truncate"}),
         "insert,update,delete,truncate",
-        "a list of insert, update, delete, truncate and ddl",
+        "a list of insert, update, delete, truncate, ddl and gap",
         "Kinds of change to deliver. `truncate` is TRUNCATE of a table or a partition, as"
-        " `source.query` shows. `ddl` is DDL that changes or removes rows",
+        " `source.query` shows. `ddl` is DDL that changes or removes rows. `gap` marks where"
+        " changes are missing (`failOnDataLoss=false`)",
     )
     starting_offset: PlaceInLog | None = option(
         None,
@@ -324,8 +326,18 @@ class OptionFields(BaseModel):
         True,
         "true",
         "true or false",
-        "Whether the query stops if the binlog that it needs was purged. `false` is not"
-        " supported yet",
+        "Whether the query stops if the binlog that it needs was purged. With `false` it continues"
+        " at the beginning of the server's oldest file, with a warning, and a mirror reloads its"
+        " tables",
+        reads="streams",
+    )
+    retention_warning: Fraction = option(
+        0.2,
+        "0.2",
+        "a number from 0 to 1 such as 0.2",
+        "The query warns when less than this part of the server's retention time is left for the"
+        " oldest binlog file that it needs. `0` never warns",
+        reads="streams",
     )
     schema_evolution_mode: EvolutionMode = option(
         "addNewColumns",

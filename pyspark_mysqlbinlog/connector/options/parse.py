@@ -13,7 +13,6 @@ from pydantic import SecretStr, ValidationError
 
 from pyspark_mysqlbinlog.connector.options.checks import check_together
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, field_info
-from pyspark_mysqlbinlog.connector.options.unsupported import reject_unsupported
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -34,7 +33,6 @@ def parse_options(given: Mapping[str, str]) -> Options:
         conflict with another; the message names it, and shows no secret.
     """
     texts = _known(given)
-    reject_unsupported(texts)
     try:
         options = Options.model_validate(texts)
     except ValidationError as error:

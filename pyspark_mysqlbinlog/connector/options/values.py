@@ -28,6 +28,7 @@ __all__ = [
     "parse_bool",
     "parse_conditions",
     "parse_duration",
+    "parse_fraction",
     "parse_hosts",
     "parse_number",
     "parse_place",
@@ -84,6 +85,7 @@ HostPort = tuple[str, int | None]
 _GTID_PREFIX = "gtid:"
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
+_FRACTION = re.compile(r"0?\.\d+|[01](\.0+)?", re.ASCII)
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE | re.ASCII)
 _DURATION_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -112,6 +114,13 @@ def parse_number(text: str) -> int:
     if _NUMBER.fullmatch(text) is None:
         raise ValueError("no number")
     return int(text)
+
+
+def parse_fraction(text: str) -> float:
+    """Parse a decimal number from 0 to 1."""
+    if _FRACTION.fullmatch(text) is None:
+        raise ValueError("no fraction")
+    return float(text)
 
 
 def parse_duration(text: str) -> float:

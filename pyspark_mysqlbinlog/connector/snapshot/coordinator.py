@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.invalidated_tables import I
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     advance,
+    after_gap,
     altered_tables,
     check_conditions,
     follow_options,
@@ -217,6 +218,20 @@ class SnapshotCoordinator:
         if self.unknown_rows is not None:
             self.unknown_rows.forget()
         return None if state is None else next_sequence(state, begin)
+
+    def after_gap(
+        self,
+        state: SnapshotState,
+        history: SchemaHistory,
+        position: Position,
+        *,
+        reloads: bool,
+    ) -> SnapshotState:
+        """Return the state at a position before which a part of the binlog is lost."""
+        self._planner.forget()
+        if self.unknown_rows is not None:
+            self.unknown_rows.forget()
+        return after_gap(state, history, position, self._tables.captures, reloads=reloads)
 
     def with_invalidated(
         self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]

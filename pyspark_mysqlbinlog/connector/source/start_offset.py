@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
-from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, global_gtids, has_gtids
+from pyspark_mysqlbinlog.connector.gtids.executed import executed_before, has_gtids
 from pyspark_mysqlbinlog.connector.gtids.lookup import position_after
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
@@ -152,7 +152,9 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
         fingerprint = log.fingerprint_at(position)
-        executed = _executed(client, log, position) if streaming and has_gtids(client) else None
+        executed = (
+            executed_before(client, log, position) if streaming and has_gtids(client) else None
+        )
         # At the end of the binlog the server's current definitions are sufficient.
         here = current_position(client)
         known = options.schema_ddl if position < order.position(here.file, here.pos) else None
@@ -178,14 +180,6 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         return ResolvedStart(
             log, position, end, history, uuid, facts, files, fingerprint, order, executed, settings
         )
-
-
-def _executed(client: ReplicaClient, log: ServerLog, position: Position) -> GtidSet | None:
-    """Return the GTIDs before a position."""
-    executed = executed_at(log, position)
-    # What was purged is before every position; a set that was given to the server by
-    # SET GLOBAL gtid_purged is in none of its files (measured on 9.7.4).
-    return None if executed is None else executed.union(global_gtids(client, "gtid_purged"))
 
 
 def _after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:

@@ -75,17 +75,44 @@ class StreamFailover:
         if found is None:
             return None
         self._may_be_replayed = False
+        self._log_move(offset, found, "is lost")
+        return _moved(offset, found, _EPOCHS)
+
+    def after_purge(self, offset: Offset) -> Offset | None:
+        """Return where another server continues if an offset's own one has purged what follows.
+
+        None if no other one is proven to have it, within `retryTimeout`.
+        """
+        if not self.is_possible or _bound_to_server(offset) is not None:
+            return None
+        history = SchemaHistory.unpack(offset.schemas)
+        try:
+            found = call_with_retry(
+                self._options.retry_timeout,
+                find_successor,
+                self._options,
+                offset.server_uuid,
+                offset.executed,
+                history,
+            )
+        except ConnectionFailedError as error:
+            LOG.warning("no other server has what %s has purged: %s", offset.server_uuid, error)
+            return None
+        self._may_be_replayed = False
+        self._log_move(offset, found, "has purged what follows")
+        return _moved(offset, found, _EPOCHS)
+
+    def _log_move(self, offset: Offset, found: Successor, reason: str) -> None:
         LOG.warning(
-            "the server %s is lost: after %s the stream continues on %s (%s) from %s, with epoch"
-            " %d",
+            "the server %s %s: after %s the stream continues on %s (%s) from %s, with epoch %d",
             offset.server_uuid,
+            reason,
             offset.position,
             found.settings.address,
             found.server_uuid,
             found.position,
             offset.epoch + _EPOCHS,
         )
-        return _moved(offset, found, _EPOCHS)
 
     def after_replay(self, offset: Offset) -> Offset | None:
         """Return the offset in the next epoch if the batch before it may have been read elsewhere.
@@ -97,7 +124,7 @@ class StreamFailover:
         self._may_be_replayed = False
         state = _without_batch(offset)
         snapshot = "" if state is None else state.pack()
-        return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=snapshot)
+        return replace(offset, epoch=offset.epoch + _EPOCHS, snapshot=snapshot, gap="")
 
     def is_left_to_mirror(self, offset: Offset) -> bool:
         """Whether the server of a planned batch is lost, and its mirror reads it from another one.
@@ -221,4 +248,5 @@ def _moved(offset: Offset, found: Successor, epochs: int) -> Offset:
         epoch=offset.epoch + epochs,
         snapshot="" if state is None else replace(state, high_watermarks={}).pack(),
         fingerprint=found.fingerprint,
+        gap="",
     )

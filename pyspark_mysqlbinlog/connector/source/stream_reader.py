@@ -14,14 +14,16 @@ Three rules, each found by losing rows:
   cause an empty batch every few milliseconds.
 
 If the binlog continues in another sequence of files (see checkpoints/position.py), an empty batch
-leads from the end of one sequence to the beginning of the next, with a greater epoch. Everything
-else (batches, ranges, the tail and its buffer) is within one sequence, and orders positions by
-number.
+leads from the end of one sequence to the beginning of the next, with a greater epoch. Such a batch
+also leads to another server, and past a lost part of the binlog (see `stream_failover` and
+`stream_gaps`). Everything else (batches, ranges, the tail and its buffer) is within one sequence,
+and orders positions by number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import monotonic, time
@@ -63,19 +65,28 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 )
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
+from pyspark_mysqlbinlog.connector.source.gap_rows import GapPartition, gap_rows
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream_gaps import StreamGaps
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
+from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
+from pyspark_mysqlbinlog.connector.tail.retention import RetentionWatch
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described
-from pyspark_mysqlbinlog.errors import ConnectionFailedError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.errors import (
+    BinlogPurgedError,
+    ConnectionFailedError,
+    MySQLBinlogError,
+    UnsupportedTransactionError,
+)
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 
 if TYPE_CHECKING:
@@ -123,6 +134,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         # The sink has committed everything up to here; and the last known end of the binlog.
         self._committed: Position | None = None
+        self._retention: RetentionWatch | None = None
+        # Everything from here on is needed, also by a later start of the query.
+        self._needed: Position | None = None
         self._end: EndOfLog | None = None
 
     def _read_with(self, options: Options) -> None:
@@ -130,6 +144,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._options = options
         self._server = StreamServer(options)
         self._offsets = StreamOffsets(options, self._server)
+        self._gaps = StreamGaps(options, self._server, reloads=self._reloads_after_gap)
         self._load = StreamSnapshot(
             options,
             in_packets=self._packing is not None,
@@ -138,6 +153,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             is_case_sensitive=self._server.is_case_sensitive,
             history_of=self._offsets.history,
         )
+
+    @property
+    def _reloads_after_gap(self) -> bool:
+        """Whether all tables are reloaded where changes of them are lost: by a mirror, always."""
+        return self._packing is not None or self._options.reload_after_ddl
 
     def _max_snapshot_sub_batches(self) -> int:
         return max_snapshot_sub_batches() if self._packing == SLIM_IPC_ROWS else 1
@@ -226,6 +246,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 raise
             # It was lost while it was asked.
             return self._fail_over(offset, limit)
+        except (BinlogPurgedError, UnsupportedTransactionError) as error:
+            return self._after_loss(Offset.from_dict(start), error)
 
     def _latest_offset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         offset = self._offsets.parse(start)
@@ -235,6 +257,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return self._fail_over(offset, limit)
         if (moved := self._failover.after_replay(offset)) is not None:
             return moved.to_dict()
+        if not self._options.fail_on_data_loss and not self._reads(offset):
+            known = self._gaps.without_purged(offset)
+            if known != offset:
+                return known.to_dict()
         # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
             self._server.ask(self._note_target)
@@ -252,6 +278,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer = tail.buffer
         target = self._cut_at_target(tail, offset.position)
         position = self._committed = offset.position
+        self._needed = first_needed(position, offset.prepared_xa)
         buffer.release(position)
         most = self._most(limit)
         load = self._load.at(offset, lambda: self._server.end_of_log(offset))
@@ -336,6 +363,25 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         return moved.to_dict()
 
+    def _after_loss(self, offset: Offset, error: MySQLBinlogError) -> dict[str, Any]:
+        """Return where the stream continues after a part of the binlog that can't be read.
+
+        Raises the error if it does not continue.
+        """
+        moved = None
+        if isinstance(error, BinlogPurgedError):
+            moved = self._failover.after_purge(offset)
+        if moved is None:
+            if self._options.fail_on_data_loss:
+                raise error
+            after = partial(self._load.after_gap, reloads=self._reloads_after_gap)
+            moved = self._gaps.after(offset, error, after)
+            if self._target is not None:
+                # It may be in the lost part.
+                self._target_due = True
+        self._moved_at = monotonic()
+        return moved.to_dict()
+
     @staticmethod
     def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
         """Whether the tail's sequence of files is consumed, and the run continues after it."""
@@ -405,7 +451,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         tip = self._tail.buffer.tip
         offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
         load = self._load.report()
-        told = {} if load is None else {"snapshot": load}
+        told: dict[str, Any] = {} if load is None else {"snapshot": load}
+        left = None if self._retention is None else self._retention.left
+        told["retention_left"] = None if left is None else round(left, 4)
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -418,6 +466,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """End the tail. Spark usually ends the process instead."""
         if self._tail is not None:
             self._tail.stop()
+        if self._retention is not None:
+            self._retention.stop()
         self._load.close()
 
     # --- partitions
@@ -434,15 +484,43 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Batch 0 of an earlier process was empty, wherever this process would begin.
         if replays_batch_zero:
             return []
+        gap = self._gap(first, last)
+        marks = [gap] if gap is not None and "gap" in self._options.operations else []
         loads = last.reads_chunks_since(first)
         most = self._options.max_connections
-        ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
+        max_fetches = max(most - 1, 1) if loads else most
+        ranges = self._ranges(first, last, max_fetches) if gap is None else []
         if self._handoff is not None:
             self._handoff.write(first, last, ranges)
         if not loads:
-            return ranges
+            return [*marks, *ranges]
         pulls = sum(part.blocks is None for part in ranges)
-        return [*ranges, *self._load.tasks(last, most - pulls)]
+        return [*marks, *ranges, *self._load.tasks(last, most - pulls)]
+
+    def _gap(self, first: Offset, last: Offset) -> GapPartition | None:
+        """Return the gap that a batch consists of, beside chunks of a snapshot; None without one.
+
+        So does a batch that an earlier process planned, and that can't be read any more. (A mirror
+        has it planned again: see connector/delta/query/lost_batch.py.)
+        """
+        if last.gap:
+            return GapPartition.at(last)
+        if (
+            self._options.fail_on_data_loss
+            or self._packing is not None
+            or first.epoch != last.epoch
+            or first.order >= last.order
+            or self._reads(first)
+            or not self._gaps.is_lost(first, last)
+        ):
+            return None
+        LOGGER.warning(
+            "changes are lost: the batch from %s to %s was planned before, and the server has"
+            " purged its binlog since",
+            first.position,
+            last.position,
+        )
+        return GapPartition.of_batch(first, last)
 
     def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
         """Return the binlog ranges of a batch, for at most `max_fetches` connections."""
@@ -484,6 +562,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return read_chunks(
                 self._options, partition, schema, typed=self._packing == SLIM_IPC_ROWS
             )
+        if isinstance(partition, GapPartition):
+            return gap_rows(partition, arrow_schema(self._schema))
         assert isinstance(partition, RangePartition)
         if self._packing == SLIM_IPC_ROWS:
             from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
@@ -514,6 +594,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
+        retention = self._watch_retention(settings, offset)
+
+        def check(client: ReplicaClient) -> None:
+            check_log_contents(client, tables)
+            with suppress(MySQLBinlogError):
+                # The tail itself reports what concerns it.
+                retention.ask(client)
+
         self._tail = Tail(
             settings,
             server_uuid=offset.server_uuid,
@@ -533,7 +621,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             ),
             operations=self._options.operations,
             count_rows=count_rows,
-            check=lambda client: check_log_contents(client, tables),
+            check=check,
             end=self._end,
             check_successor=(
                 partial(self._failover.check_successor, offset.server_uuid)
@@ -545,8 +633,21 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if target is not None:
             self._tail.buffer.force_boundary_at(target)
         self._tail.start()
+        retention.start()
         self._log_start(offset)
         return self._tail
+
+    def _watch_retention(self, settings: ServerSettings, offset: Offset) -> RetentionWatch:
+        if self._retention is not None:
+            self._retention.stop()
+        start = first_needed(offset.position, offset.prepared_xa)
+        self._needed = start
+        self._retention = RetentionWatch(
+            settings,
+            warn_below=self._options.retention_warning,
+            needed=lambda: self._needed or start,
+        )
+        return self._retention
 
     def _log_start(self, offset: Offset) -> None:
         options = self._options

@@ -174,6 +174,23 @@ class StreamSnapshot:
         load = self._the_load()
         return load.next_sequence(state and load.with_invalidated(state, offset, end_of_log), begin)
 
+    def after_gap(
+        self,
+        state: SnapshotState | None,
+        history: SchemaHistory,
+        position: Position,
+        *,
+        reloads: bool,
+    ) -> SnapshotState | None:
+        """Return the state at a position before which a part of the binlog is lost, or None.
+
+        reloads : whether all captured tables are read.
+        """
+        if state is None and not reloads:
+            return None
+        load = self._the_load()
+        return load.after_gap(state or SnapshotState(), history, position, reloads=reloads)
+
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or must be snapshotted again."""
         if buffer.has_changes(start, end):

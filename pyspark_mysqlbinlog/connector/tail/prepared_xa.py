@@ -144,12 +144,14 @@ class PreparedXaSearch:
             if is_told:
                 break
         oldest = f", whose files begin with {begins[0].file}" if begins else ""
-        raise UnsupportedTransactionError(
+        error = UnsupportedTransactionError(
             f"XA COMMIT of {xid}: its XA PREPARE is not in the binlog before {self.before}{oldest};"
             " it may have changed captured tables; read with the older files, if there is a copy of"
             " them, or compare the tables and start again with a new checkpoint after this"
             " position"
         )
+        error.lost_before = commit.file, commit.end
+        raise error
 
     def _last_of(self, begin: Position, xid: str) -> tuple[bool, _Prepared | None]:
         """Return whether a file mentions the xid, and its XA PREPARE if still pending."""

@@ -278,7 +278,7 @@ class BatchRunner:
         this = Batch(
             query,
             number,
-            first.position,
+            last.position if last.gap else first.position,
             CommitMarker(
                 LogIdentity.of(last),
                 pack_position(last.position),
@@ -292,7 +292,10 @@ class BatchRunner:
             is_first_sub_batch=sub_batch.is_first,
             has_next_sub_batch=not sub_batch.is_last,
             snapshot_before=first.snapshot_state,
-            log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
+            log_before=(
+                LogIdentity.of(first) if first.epoch != last.epoch and not last.gap else None
+            ),
+            is_gap=bool(last.gap),
             is_replay=sub_batch.is_replay,
             limited=self.reading.limited,
             rows_where=partial(self.reading.rows_where, last),

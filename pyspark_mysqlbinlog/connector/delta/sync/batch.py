@@ -29,6 +29,8 @@ class Batch:
         their batch does.
     marker : commit marker of the end. Before the last sub-batch it has the previous batch's number.
     log_before : the binlog in which it starts, if it leads into another one. It has no changes.
+    is_gap : a part of the binlog is lost right before it. It has no changes, and all tables that
+        exist are snapshotted from it on.
     snapshot : state of the snapshot at the end; None without a snapshot.
     snapshot_before : state of the snapshot at the start.
     reloads : whether tables whose rows became unknown are reloaded automatically.
@@ -54,6 +56,7 @@ class Batch:
     has_next_sub_batch: bool = False
     log_before: LogIdentity | None = None
     is_replay: bool = False
+    is_gap: bool = False
     limited: Callable[[Table], bool] = lambda _: False
     rows_where: RowsWhere | None = None
 
@@ -112,7 +115,7 @@ class Batch:
         """
         if self.snapshot is None:
             return False
-        if self.is_first:
+        if self.is_first or self.is_gap:
             return self.snapshots(table)
         has_first = table in self.snapshot.empty or any(
             chunk.table == table and chunk.after is None for chunk in self.snapshot.chunks

@@ -162,6 +162,9 @@ class ChangeLog(SyncedTable):
                 self.state = AppliedState.of(self._target, batch)
             return 0
         self._check_again_in(batch.marker.log)
+        if batch.is_gap and not batch.snapshots(self._table):
+            self._reset_lost(batch)
+            return 0
         is_loaded = batch.snapshots(self._table)
         left = _renamed_away(changes, now.versions, pack_position(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._snapshot)
@@ -262,6 +265,18 @@ class ChangeLog(SyncedTable):
         self._target.set_properties(
             {CHANGE_LOG_SOURCE: str(log)}, replace(batch.marker, extra_transactions=more)
         )
+
+    def _reset_lost(self, batch: Batch) -> None:
+        """Record that a table was dropped in a lost part of the binlog."""
+        if self._is_left or self._was_left(batch) or self._target.txn_version(batch.query) is None:
+            return
+        log = batch.marker.log
+        if (self._target.txn_version(str(log)) or 0) < batch.marker.position:
+            reset = self._begin_row(pack_position(batch.start), batch)
+            held = _ChangeLogState.of(self._target, log)
+            self._target.append(reset, self._marker(reset, batch, replace(held, snapshot=0)))
+        self._target.set_properties({CHANGE_LOG_SOURCE: str(log)})
+        self._record_state(0, batch)
 
     def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
         """MirrorError unless it has entered the binlog of this batch.

@@ -102,6 +102,10 @@ class MirroredTable(SyncedTable):
             self._record_state(batch)
             return 0
         self._check_again_in(batch.marker.log)
+        if batch.is_gap and not batch.snapshots(self._table):
+            self._remove_lost(batch)
+            self._record_state(batch)
+            return 0
         is_quiet = not changes.num_rows and now.versions == self._last and not self._snapshot.record
         if is_quiet and not batch.snapshots(self._table):
             return 0
@@ -181,7 +185,9 @@ class MirroredTable(SyncedTable):
             # This very batch began it, and is replayed: the table may have some of it already.
             self._is_checked = True
             return
-        is_followed = is_as_left and self.state is not None and self.stopped is None
+        is_followed = (
+            is_as_left and not batch.is_gap and self.state is not None and self.stopped is None
+        )
         if self._snapshot.begin(now, batch, is_followed=is_followed):
             self.stopped = None
             self._is_checked = True
@@ -212,6 +218,12 @@ class MirroredTable(SyncedTable):
                 f" {RELOAD_HINT}"
             )
         target.set_properties({SOURCE_LOG: str(log)}, batch.marker)
+
+    def _remove_lost(self, batch: Batch) -> None:
+        """Remove the rows of a table that was dropped in a lost part of the binlog."""
+        if self.stopped is None and self._target.columns() is not None:
+            self._target.delete_older_than(batch.begin)
+            self._snapshot.drop(batch)
 
     def _is_restored(self) -> bool:
         """Return whether an older version of its rows was restored, unless checked already."""

@@ -93,6 +93,12 @@ class SnapshotTracker:
         """Forget the snapshot in progress: the Delta table no longer exists."""
         self.record = None
 
+    def drop(self, batch: Batch) -> None:
+        """Record that the table has no rows in the batch's binlog, and no snapshot in progress."""
+        ended = {SNAPSHOT_IN_PROGRESS: "", SOURCE_LOG: str(batch.marker.log)}
+        self._target.set_properties(ended, batch.marker)
+        self.record = None
+
     def has_completed(self, batch: Batch) -> bool:
         """Return whether the table is complete already, with all snapshot rows of a batch."""
         if self.record is not None or self._last is None:
@@ -130,7 +136,8 @@ class SnapshotTracker:
         if schemas and (columns is None or _has_only_a_stop(self._target)):
             self._target.create(delta_schema(schemas[-1]), {})
         log = source_log(self._target, self._name, batch.marker.log)
-        if log not in {None, str(batch.marker.log)} or self._target.has_since(batch.begin):
+        is_other = log not in {None, str(batch.marker.log)} and not batch.is_gap
+        if is_other or self._target.has_since(batch.begin):
             # Rows of another binlog are older than any of this one.
             self._target.reset_seq()
         # Not the number of a later batch: the table may have lost its rows of this one.

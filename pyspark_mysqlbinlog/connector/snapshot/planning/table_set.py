@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = [
     "advance",
+    "after_gap",
     "altered_tables",
     "begin_load",
     "check_conditions",
@@ -162,6 +163,31 @@ def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
     # Every statement before the beginning is treated as one at the beginning.
     lost = dict.fromkeys(state.invalidated_at, begin.order)
     return replace(state.without_batch(), high_watermarks=until, invalidated_at=lost)
+
+
+def after_gap(
+    state: SnapshotState,
+    history: SchemaHistory,
+    position: Position,
+    captures: Callable[[str, str], bool],
+    *,
+    reloads: bool,
+) -> SnapshotState:
+    """Return the state at a position before which a part of the binlog is lost.
+
+    A table that was being read begins again: its rows after the greatest key are in the binlog. One
+    that is new is read, because the lost part may have rows of it.
+
+    reloads : whether all tables are read.
+    """
+    there = [*_there(history, position, captures)]
+    completed = frozenset() if reloads else state.completed.intersection(there)
+    return SnapshotState(
+        completed=completed,
+        pending=tuple(TableSnapshotState(table) for table in there if table not in completed),
+        rows=state.rows,
+        reload=state.reload,
+    )
 
 
 def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotState:

@@ -11,7 +11,6 @@ from pyspark.sql.types import StringType
 
 from helpers.refused_options import SECRET, SERVER, refused
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, field_info
-from pyspark_mysqlbinlog.connector.options.unsupported import UNSUPPORTED
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import OptionError
@@ -93,17 +92,6 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
     assert message in refused(options)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("failOnDataLoss", "false"),
-    ],
-)
-def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
-    message = refused(SERVER | {name: text})
-    assert message.startswith(f"option {name}: {text!r} is not supported yet; ")
-
-
 # (options, what a stream refuses of them)
 @pytest.mark.parametrize(
     ("options", "refused_name"),
@@ -147,13 +135,9 @@ def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
     streams = [name for name in FIELDS if field_info(name, "reads") == "streams"]
     assert set(streams) == {
         "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
-        "retryTimeout", "maxConnections",
+        "retryTimeout", "maxConnections", "failOnDataLoss", "retentionWarning",
     }  # fmt: skip
     shown = {name: field_info(name, "shown") or "5" for name in streams}
     MySQLBinlogDataSource(SERVER | shown).reader(output_schema(StringType()))
     for name in streams:
         assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
-
-
-def test_every_rule_of_what_is_not_built_names_an_option() -> None:
-    assert {rule.option for rule in UNSUPPORTED} <= set(FIELDS)

@@ -1,0 +1,310 @@
+"""A mirror, and its change logs, of a server that purged what the mirror had not read yet.
+
+With ``failOnDataLoss=false`` it reloads all tables by itself, and is equal to SELECT afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, repeat
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from helpers.change_logs import assert_replay, change_log_of, rows_of_log
+from helpers.cutting_proxy import cutting_proxy
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_process import last_offset
+from helpers.mirror_steps import killed_behind
+from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Server
+from helpers.servers.mysql57 import MySQL57Server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.errors import BinlogPurgedError
+
+KINDS: dict[str, type[LocalServer]] = {
+    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer)
+}
+GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-slave-updates"]
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """A server whose files are purged."""
+    kind = KINDS[request.param]
+    if (reason := kind.missing()) is not None:
+        pytest.skip(reason)  # it says what is missing
+    with kind(options=[] if kind.is_mariadb else GTIDS) as server:
+        yield server
+
+
+@pytest.fixture
+def mirrored(spark: SparkSession, own: LocalServer, tmp_path: Path) -> MirroredDatabase:
+    """With a table that has a key, one that has none, and others to alter, to drop, to rename."""
+    name = f"purged_{next(NUMBERS)}"
+    own.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+    mirrored = MirroredDatabase(
+        spark,
+        own,
+        name,
+        tmp_path,
+        startingOffset="snapshot",
+        failOnDataLoss="false",
+        retryTimeout="120s",
+        heartbeatInterval="1s",
+    )
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE k (v INT)",
+        "CREATE TABLE altered (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9))",
+        "CREATE TABLE dropped (id INT PRIMARY KEY)",
+        "CREATE TABLE renamed (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE again (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+        "INSERT INTO k VALUES (1), (1), (2)",
+        "INSERT INTO altered VALUES (1, 'a', 'b'), (2, 'a', 'b')",
+        "INSERT INTO dropped VALUES (1), (2)",
+        "INSERT INTO renamed VALUES (1, 1)",
+        "INSERT INTO again VALUES (1, 1), (2, 2)",
+    )
+    return mirrored
+
+
+TABLES = ("t", "k", "altered", "again", "new_name", "created")
+# Of each kind, in a part of the binlog that is lost.
+LOST = (
+    "INSERT INTO t VALUES (4, 4)",
+    "UPDATE t SET v = 22 WHERE id = 2",
+    "DELETE FROM t WHERE id = 3",
+    "DELETE FROM k WHERE v = 1 LIMIT 1",
+    "INSERT INTO k VALUES (3)",
+    "ALTER TABLE altered CHANGE a x VARCHAR(9), CHANGE b a VARCHAR(9)",
+    "ALTER TABLE altered CHANGE x b VARCHAR(9), ADD c INT DEFAULT 7",
+    "UPDATE altered SET a = 'lost' WHERE id = 1",
+    "DROP TABLE dropped",
+    "RENAME TABLE renamed TO new_name",
+    "INSERT INTO new_name VALUES (2, 2)",
+    "DROP TABLE again",
+    "CREATE TABLE again (v INT, id INT, PRIMARY KEY (v))",
+    "INSERT INTO again VALUES (5, 1), (6, 1)",
+    "CREATE TABLE created (id INT PRIMARY KEY)",
+    "INSERT INTO created VALUES (1), (2)",
+)
+LATER = (
+    "UPDATE t SET v = v + 100",
+    "INSERT INTO k VALUES (4), (4)",
+    "INSERT INTO altered (id, a, b) VALUES (9, 'a', 'b')",
+    "DELETE FROM again WHERE v = 5",
+    "INSERT INTO created VALUES (3)",
+)
+
+
+def purge(mirrored: MirroredDatabase) -> None:
+    server = mirrored.server
+    server.rotate()
+    file = server.position()[0]
+
+    def is_gone() -> bool:
+        # A file that a dump reads stays.
+        server.execute(f"PURGE BINARY LOGS TO '{file}'")
+        return server.binlog_files()[0][0] == file
+
+    wait_until(is_gone, "the files are purged", every=0.1)
+
+
+def assert_all_equal(mirrored: MirroredDatabase) -> None:
+    """The mirror, and what the change logs leave, are what SELECT shows."""
+    mirrored.assert_equal(*TABLES)
+    assert [mirrored.rows(table).num_rows for table in ("dropped", "renamed")] == [0, 0]
+    for table, key in (("t", "id"), ("altered", "id"), ("again", "v"), ("created", "id")):
+        assert_replay(mirrored, table, key)
+    for table in ("dropped", "renamed"):
+        assert rows_of_log(mirrored, table)[-1]["op"] == "reset"
+
+
+def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
+    mirrored.run()
+    mirrored.execute(*LOST)
+    purge(mirrored)
+    mirrored.run()
+    assert_all_equal(mirrored)
+    mirrored.execute(*LATER, "CREATE TABLE dropped (id INT PRIMARY KEY)")
+    mirrored.execute("INSERT INTO dropped VALUES (7)")
+    mirrored.run()
+    mirrored.assert_equal(*TABLES, "dropped")
+    for table, key in (("t", "id"), ("altered", "id"), ("again", "v"), ("dropped", "id")):
+        assert_replay(mirrored, table, key)
+    assert last_offset(mirrored.folder)["epoch"] == 1
+
+
+def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDatabase) -> None:
+    """Rows before the ALTER can't be read, and need not be: the tables are read after it."""
+    mirrored.run()
+    mirrored.execute(*LOST)
+    purge(mirrored)
+    mirrored.execute(*LATER, "ALTER TABLE t ADD w INT DEFAULT 5", "UPDATE t SET w = 6 WHERE id = 1")
+    mirrored.run()
+    assert_all_equal(mirrored)
+    mirrored.execute("UPDATE t SET w = 7 WHERE id = 2", "DELETE FROM k LIMIT 1")
+    mirrored.run()
+    assert_all_equal(mirrored)
+
+
+def test_running_mirror_that_was_disconnected(mirrored: MirroredDatabase) -> None:
+    server = mirrored.server
+    assert isinstance(server, LocalServer)
+    mirrored.run()
+    with cutting_proxy(server.host, server.port, iter(())) as proxy:
+        mirrored.options["port"] = proxy.port
+        query = mirrored.mirror().start(mirrored.spark)
+        mirrored.execute("INSERT INTO t VALUES (10, 10)")
+        wait_until(lambda: mirrored.rows("t").num_rows == 4, "the mirror follows")
+        proxy.allowed = repeat(0)
+        server.execute(*(f"KILL {thread}" for thread in server.dump_threads()))
+        mirrored.execute(*LOST)
+        purge(mirrored)
+        proxy.allowed = iter(())
+        wait_until(lambda: last_offset(mirrored.folder)["epoch"] == 1, "it is past the gap")
+        mirrored.execute(*LATER)
+        query.processAllAvailable()
+        query.stop()
+        mirrored.run()
+    assert_all_equal(mirrored)
+
+
+class FailsInBatch(DeltaMirror):
+    """Ends with an error before it brings in a batch: that one is planned, and comes again."""
+
+    number = 1
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        if number == self.number:
+            raise RuntimeError("this batch comes again")
+        super().__call__(batch, number)
+
+
+def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
+    mirrored.run()
+    mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
+    number = max(int(file.name) for file in (mirrored.folder / "checkpoint/commits").glob("[0-9]*"))
+    FailsInBatch.number = number + 1
+    query = mirrored.mirror(kind=FailsInBatch).start(mirrored.spark, availableNow=True)
+    with pytest.raises(StreamingQueryException, match="this batch comes again"):
+        query.awaitTermination()
+    mirrored.execute(*LOST)
+    purge(mirrored)
+    mirrored.options["failOnDataLoss"] = "true"
+    with pytest.raises((StreamingQueryException, BinlogPurgedError), match="no longer has"):
+        mirrored.run()
+    mirrored.options["failOnDataLoss"] = "false"
+    mirrored.run()
+    assert_all_equal(mirrored)
+    mirrored.execute(*LATER)
+    mirrored.run()
+    assert_all_equal(mirrored)
+
+
+def test_planned_batch_that_was_applied_in_part(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends after it wrote some of the tables, or all of them."""
+    mirrored.run()
+    mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
+    applied = DeltaMirror.__call__
+
+    def fail_after(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
+        applied(mirror, batch, number)
+        if mirrored.rows("t").num_rows == 4:
+            raise RuntimeError("it ends here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaMirror, "__call__", fail_after)
+        with pytest.raises(StreamingQueryException, match="it ends here"):
+            mirrored.run()
+    mirrored.execute("DELETE FROM t WHERE id = 10", *LOST)
+    purge(mirrored)
+    mirrored.run()
+    assert_all_equal(mirrored)
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_kill_on_the_way(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """In the batch of the gap, and in those of the reload."""
+    mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 1000))}")
+    mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
+    mirrored.run()
+    mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0")
+    purge(mirrored)
+    with killed_behind(step, monkeypatch):
+        mirrored.run()
+    mirrored.execute("DELETE FROM t WHERE id % 11 = 0", "INSERT INTO k VALUES (99)")
+    mirrored.run()
+    assert_all_equal(mirrored)
+
+
+@pytest.mark.parametrize("step", range(1, 4))
+def test_purged_during_a_snapshot(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Rows that were read, and were deleted in the lost part, are not left over."""
+    mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 9000))}")
+    mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
+    with killed_behind(step, monkeypatch):
+        mirrored.run()
+    mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0", "INSERT INTO t VALUES (9999, 1)")
+    purge(mirrored)
+    mirrored.execute("UPDATE t SET v = 5 WHERE id % 13 = 0")
+    mirrored.run()
+    mirrored.assert_equal(*TABLES)
+    for table, key in (("t", "id"), ("altered", "id"), ("again", "v"), ("created", "id")):
+        assert_replay(mirrored, table, key)
+
+
+def test_soft_deletes(mirrored: MirroredDatabase) -> None:
+    """Rows that were deleted in the lost part stay, marked as deleted."""
+    mirrored.settings["soft_delete"] = True
+    mirrored.options["excludeTables"] = f"{mirrored.database}.k"
+    mirrored.run()
+    mirrored.execute("DELETE FROM t WHERE id = 1")
+    mirrored.run()
+    mirrored.execute(*LOST)
+    purge(mirrored)
+    mirrored.run()
+    rows = {row["id"]: row["_deleted"] for row in mirrored.rows("t").to_pylist()}
+    assert rows == {1: True, 2: False, 3: True, 4: False}
+    assert [row["_deleted"] for row in mirrored.rows("dropped").to_pylist()] == [True, True]
+
+
+def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDatabase) -> None:
+    """Its rows appear when it is committed, after the tables were reloaded."""
+    if mirrored.server.version().startswith("5.6"):
+        pytest.skip("5.6 logs an XA transaction when it commits")
+    mirrored.run()
+    xid = f"'{mirrored.database}'"
+    mirrored.execute(
+        f"XA START {xid}", "UPDATE t SET v = 77 WHERE id = 1", "INSERT INTO t VALUES (50, 50)",
+        f"XA END {xid}", f"XA PREPARE {xid}",
+    )  # fmt: skip
+    purge(mirrored)
+    # A check of visibility would wait for the locks of the transaction.
+    mirrored.run()
+    mirrored.execute(f"XA COMMIT {xid}", "INSERT INTO k VALUES (5)")
+    mirrored.run()
+    mirrored.assert_equal("t", "k", "altered", "dropped", "renamed", "again")
+    assert_replay(mirrored, "t", "id")
+    assert last_offset(mirrored.folder)["epoch"] == 2
+
+
+def test_stops_by_default(mirrored: MirroredDatabase) -> None:
+    mirrored.run()
+    mirrored.execute(*LOST)
+    purge(mirrored)
+    mirrored.options.pop("failOnDataLoss")
+    with pytest.raises(StreamingQueryException, match="The first available position is"):
+        mirrored.run()
