@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.errors import MalformedEventError
+from pyspark_mysqlbinlog.protocol.locations import Location
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -27,18 +27,18 @@ _SUFFIXES = (".gz", ".zst", ".zstd")
 _SKIPPED_BYTES = 1 << 18
 
 
-def binlog_name(path: Path) -> str:
+def binlog_name(path: Location) -> str:
     """Return the name of the binlog in a file: without the suffix of a compressed one."""
     return path.stem if path.suffix.lower() in _SUFFIXES else path.name
 
 
-def is_compressed(path: Path) -> bool:
+def is_compressed(path: Location) -> bool:
     """Whether the file begins like a gzip or zstd file."""
     with path.open("rb") as file:
         return file.read(len(_ZSTD)).startswith((_GZIP, _ZSTD))
 
 
-def open_content(path: Path) -> io.RawIOBase:
+def open_content(path: Location) -> io.RawIOBase:
     """Open what a file contains. Only `read`, `readinto`, `seek` and `close` can be called.
 
     Reading raises MalformedEventError if the compressed data is damaged or cut short.
@@ -49,7 +49,7 @@ def open_content(path: Path) -> io.RawIOBase:
 class _Decompressed(io.RawIOBase):
     """The content of a compressed file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         super().__init__()
         self._path = path
         self._open()
@@ -60,10 +60,16 @@ class _Decompressed(io.RawIOBase):
         self._here = 0
         self._source: IO[bytes]
         if magic == _ZSTD:
-            stream = pa.CompressedInputStream(pa.OSFile(str(self._path), "rb"), "zstd")
+            stream = pa.CompressedInputStream(
+                pa.PythonFile(cast("io.IOBase", self._opened())), "zstd"
+            )
             self._source = cast("IO[bytes]", stream)
         else:
-            self._source = cast("IO[bytes]", gzip.GzipFile(self._path))
+            self._source = cast("IO[bytes]", gzip.GzipFile(fileobj=self._opened()))
+
+    def _opened(self) -> IO[bytes]:
+        self._file = cast("IO[bytes]", self._path.open("rb"))
+        return self._file
 
     def readable(self) -> bool:
         return True
@@ -86,6 +92,7 @@ class _Decompressed(io.RawIOBase):
         assert whence == 0
         if pos < self._here:
             self._source.close()
+            self._file.close()
             self._open()
         memory = memoryview(bytearray(min(_SKIPPED_BYTES, max(pos - self._here, 1))))
         while self._here < pos and self.readinto(memory[: pos - self._here]):
@@ -95,4 +102,5 @@ class _Decompressed(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._source.close()
+            self._file.close()
         super().close()

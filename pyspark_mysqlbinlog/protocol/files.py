@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
@@ -19,6 +18,7 @@ from pyspark_mysqlbinlog.protocol.compressed_files import (
     open_content,
 )
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.locations import Location
 from pyspark_mysqlbinlog.protocol.receive_buffer import CAPACITY, ReceiveBuffer
 
 __all__ = ["MAGIC", "FileEnds", "FileStream", "file_ends", "is_binlog"]
@@ -56,7 +56,7 @@ class FileStream:
 
     packets = False
 
-    def __init__(self, path: Path, *, may_be_cut: bool = False) -> None:
+    def __init__(self, path: Location, *, may_be_cut: bool = False) -> None:
         self._name = binlog_name(path)
         self._may_be_cut = may_be_cut
         self._file = open_content(path)
@@ -108,7 +108,7 @@ class FileStream:
         self._here = pos
 
 
-def is_binlog(path: Path) -> bool:
+def is_binlog(path: Location) -> bool:
     """Whether a file begins like a binlog, encrypted ones included."""
     with open_content(path) as file:
         return file.read(len(MAGIC)) in (MAGIC, _ENCRYPTED_MAGIC)
@@ -122,7 +122,7 @@ class FileEnds(NamedTuple):
     end: bytes
 
 
-def file_ends(path: Path, first: int = 0, last: int = 0) -> FileEnds:
+def file_ends(path: Location, first: int = 0, last: int = 0) -> FileEnds:
     """Return a file's size and ends; a compressed file is decompressed once for it."""
     if is_compressed(path):
         status = path.stat()
@@ -137,7 +137,7 @@ def file_ends(path: Path, first: int = 0, last: int = 0) -> FileEnds:
 
 # Cached, because every task checks the ends of its files.
 @lru_cache(maxsize=1024)
-def _ends_of_content(path: Path, _size: int, _changed: int, first: int, last: int) -> FileEnds:
+def _ends_of_content(path: Location, _size: int, _changed: int, first: int, last: int) -> FileEnds:
     size, begin, end = 0, b"", b""
     memory = memoryview(bytearray(CAPACITY))
     with open_content(path) as file:

@@ -29,9 +29,10 @@ from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgor
 from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, open_content
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
 from pyspark_mysqlbinlog.protocol.files import FileEnds, FileStream, file_ends
+from pyspark_mysqlbinlog.protocol.locations import Location, located
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["check_chain"]
+__all__ = ["ChainFile", "check_chain", "check_next"]
 
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 # LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
@@ -61,7 +62,7 @@ class _Rotation:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class ChainFile:
     """The contents of a file's first and last bytes.
 
     Attributes
@@ -71,7 +72,7 @@ class _File:
     ends : size, beginning and end, by which copies are found.
     """
 
-    path: Path
+    path: Location
     head: EventHeader | None
     created: int
     rotation: _Rotation | None
@@ -82,7 +83,7 @@ class _File:
         return binlog_name(self.path)
 
     @classmethod
-    def read(cls, path: Path) -> _File:
+    def read(cls, path: Location) -> ChainFile:
         head, created, has_checksums = _head(path)
         ends = file_ends(path, _COMPARED_BYTES, max(_COMPARED_BYTES, _MAX_ROTATE_BYTES))
         rotation = _rotation(ends.end, ends.size, has_checksums=has_checksums)
@@ -100,7 +101,7 @@ def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
     """
     if len(paths) < 2:
         return
-    files = [_File.read(Path(path)) for path in paths]
+    files = [ChainFile.read(located(path)) for path in paths]
     _check_no_copies(files)
     is_numbered = all(file_number(file.name) is not None for file in files)
     place: _Place | None = None
@@ -116,10 +117,17 @@ def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
         _check_own_number(files[-1])
 
 
+def check_next(before: ChainFile, after: ChainFile) -> None:
+    """Raise BinlogGapError unless a file follows another one, as their server numbered them."""
+    _check_next_name(before, after)
+    _check_one_server(before, after)
+    _check_one_moment(before, after)
+
+
 # --- reading
 
 
-def _head(path: Path) -> tuple[EventHeader | None, int, bool]:
+def _head(path: Location) -> tuple[EventHeader | None, int, bool]:
     """Read the first event's header, `created`, and whether the file's events have checksums."""
     with FileStream(path) as stream:
         try:
@@ -159,8 +167,8 @@ def _place_of(name: str) -> _Place | None:
 # --- checks
 
 
-def _check_no_copies(files: Sequence[_File]) -> None:
-    found: dict[FileEnds, _File] = {}
+def _check_no_copies(files: Sequence[ChainFile]) -> None:
+    found: dict[FileEnds, ChainFile] = {}
     for file in files:
         other = found.setdefault(file.ends, file)
         # A file without events can't be read twice.
@@ -172,8 +180,8 @@ def _check_no_copies(files: Sequence[_File]) -> None:
             )
 
 
-def _are_equal(one: Path, other: Path) -> bool:
-    if one.samefile(other):
+def _are_equal(one: Location, other: Location) -> bool:
+    if isinstance(one, Path) and isinstance(other, Path) and one.samefile(other):
         return True
     with open_content(one) as first, open_content(other) as second:
         parts, others = io.BufferedReader(first), io.BufferedReader(second)
@@ -183,7 +191,7 @@ def _are_equal(one: Path, other: Path) -> bool:
     return True
 
 
-def _check_own_number(last: _File) -> None:
+def _check_own_number(last: ChainFile) -> None:
     """Check the last file, which has no successor, against the number in its ROTATE."""
     if last.rotation is None:
         return
@@ -203,7 +211,7 @@ _CURE = (
 )
 
 
-def _check_next_name(before: _File, after: _File) -> None:
+def _check_next_name(before: ChainFile, after: ChainFile) -> None:
     """Check two files whose names have numbers."""
     if before.rotation is None:
         base, number = _place_of(before.name) or ("", 0)
@@ -224,7 +232,7 @@ def _check_next_name(before: _File, after: _File) -> None:
         )
 
 
-def _is_next_by_another_base(before: _File, after: _File) -> bool:
+def _is_next_by_another_base(before: ChainFile, after: ChainFile) -> bool:
     """Whether both have kept their numbers and have the same different base name."""
     mine, next_ = _place_of(before.name), _place_of(after.name)
     target = _place_of(before.rotation.target) if before.rotation else None
@@ -237,7 +245,7 @@ def _is_next_by_another_base(before: _File, after: _File) -> bool:
     return behind is None or behind == (base, number + 1)
 
 
-def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | None:
+def _next_place(before: ChainFile, after: ChainFile, place: _Place | None) -> _Place | None:
     """Return the next file's number on its server, for any names, if the ROTATEs show it.
 
     place : of the previous file.
@@ -265,7 +273,7 @@ def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | N
     return found or expected
 
 
-def _check_one_server(before: _File, after: _File) -> None:
+def _check_one_server(before: ChainFile, after: ChainFile) -> None:
     if before.head is None or after.head is None:
         return
     # A server id that is changed at run time applies from the ROTATE on.
@@ -281,7 +289,7 @@ def _check_one_server(before: _File, after: _File) -> None:
         )
 
 
-def _check_one_moment(before: _File, after: _File) -> None:
+def _check_one_moment(before: ChainFile, after: ChainFile) -> None:
     if before.rotation is None or after.head is None:
         return
     apart = abs(after.head.timestamp - before.rotation.timestamp)
@@ -294,7 +302,7 @@ def _check_one_moment(before: _File, after: _File) -> None:
         )
 
 
-def _tell_copy_of_live_log(before: _File, after: _File) -> None:
+def _tell_copy_of_live_log(before: ChainFile, after: ChainFile) -> None:
     """Warn: only a rotation begins a file without `created`, and would have left a ROTATE."""
     in_use = before.head is not None and before.head.flags & _IN_USE_FLAG
     if in_use and before.rotation is None and after.head is not None and not after.created:

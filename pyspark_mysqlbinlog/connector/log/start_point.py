@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-__all__ = ["check_there", "pack_position"]
+__all__ = ["canonical", "check_there", "pack_position"]
 
 # Events at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(

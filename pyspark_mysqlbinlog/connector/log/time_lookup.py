@@ -15,13 +15,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 
-__all__ = ["first_since"]
+__all__ = ["first_since", "last_boundary"]
 
 # Seconds that a clock may have been set back.
 _MAX_SET_BACK_SECONDS = 60
@@ -58,6 +59,23 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
         if at == 0 or found is None or found.number != begins[at].number:
             return found
         at -= 1
+
+
+def last_boundary(log: FileLog) -> Position:
+    """Return the last boundary in files, of which the last one may end inside a transaction."""
+    boundary = log.begins()[-1]
+    transaction = TransactionState()
+    for event in log.events(boundary):
+        if event.type in _FILE_EVENTS:
+            continue
+        statement = None
+        if event.type == EventType.QUERY_EVENT:
+            query = Query.parse(event.body)
+            statement = classify(query.sql, query.database)
+        transaction.follow(event, statement)
+        if not transaction.in_progress:
+            boundary = log.position(event.file, event.end)
+    return boundary
 
 
 def _walk(log: Log, start: Position, seconds: float) -> Position | None:

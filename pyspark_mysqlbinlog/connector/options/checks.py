@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from pyspark_mysqlbinlog.connector.options.model import Options, field_info
 from pyspark_mysqlbinlog.errors import OptionError
@@ -55,9 +55,9 @@ def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str
         raise OptionError("options host and path cannot be combined: remove one of them")
     if options.path is not None:
         for name, kind in reads.items():
-            if name in texts and kind in ("servers", "streams"):
+            if name in texts and kind == "servers":
                 raise OptionError(
-                    f"option {name} is for {kind} and has no effect with path: remove it"
+                    f"option {name} is for servers and has no effect with path: remove it"
                 )
     elif options.user is None:
         raise OptionError("option user is missing: host needs an account")
@@ -173,13 +173,25 @@ def check_batch(options: Options) -> None:
             "option reloadAfterDdl is for streams: a batch read ends before it could reload a"
             " table; remove it"
         )
+    for name in sorted(map(to_camel, options.model_fields_set)):
+        if options.path is not None and field_info(name, "reads") == "streams":
+            raise OptionError(
+                f"option {name} is for streams and has no effect in a batch read with path: remove"
+                " it"
+            )
 
 
 def check_stream(options: Options) -> None:
     """Raise OptionError for an option that is for batch reads only."""
     for name in sorted(map(to_camel, options.model_fields_set)):
         if field_info(name, "reads") == "batch reads":
-            instead = "set host" if name == "path" else "remove it"
             raise OptionError(
-                f"option {name} is for batch reads: use spark.read, or {instead} for a stream"
+                f"option {name} is for batch reads: use spark.read, or remove it for a stream"
             )
+    if options.path is not None:
+        for name in ("failOnDataLoss", "retentionWarning"):
+            if to_snake(name) in options.model_fields_set:
+                raise OptionError(
+                    f"option {name} is for servers, which purge their binlogs, and has no effect"
+                    " with path: remove it"
+                )

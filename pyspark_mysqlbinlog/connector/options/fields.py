@@ -108,8 +108,7 @@ class OptionFields(BaseModel):
         "",
         "a file, a glob or a folder",
         "Binlog file, glob or folder, instead of a server. It must be readable under this name"
-        " on driver and executors",
-        reads="batch reads",
+        " on driver and executors. A stream follows files that are added, and that grow",
     )
     tables: Text | None = option(
         None,
@@ -268,7 +267,8 @@ class OptionFields(BaseModel):
         600.0,
         "10m",
         "a duration such as 10m",
-        "How long a lost connection is retried before the query fails",
+        "How long a lost connection is retried before the query fails; with `path`, how long a"
+        " file is waited for that is missing or incomplete, while a later one is there",
         reads="streams",
     )
     idle_offset_interval: Duration = option(

@@ -49,8 +49,19 @@ class Options(OptionFields):
     @property
     def table_filter_hash(self) -> str:
         """Return a short text that differs if other tables are captured."""
-        texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
-        return f"{crc32(texts):08x}"
+        return self._filter_hash(self.path is not None)
+
+    @property
+    def table_filter_hashes(self) -> tuple[str, str]:
+        """Return the texts of queries of a server and of files that capture the same tables.
+
+        What a checkpoint knows of the tables is complete only for a server.
+        """
+        return self._filter_hash(False), self._filter_hash(True)
+
+    def _filter_hash(self, of_files: bool) -> str:
+        given = (self.tables, self.exclude_tables, *(["path"] if of_files else []))
+        return f"{crc32(repr(given).encode('utf-8', 'surrogatepass')):08x}"
 
     def column_filter(self, case_sensitive: bool) -> ColumnFilter:
         """Parse `excludeColumns`; see ColumnFilter.parse."""

@@ -172,6 +172,8 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
     if partition.log is not None:
         # The files here may differ from those that the planner saw.
         partition.log.check_chain(is_whole=False)
+        if partition.fingerprint is not None:
+            partition.log.verify(partition.start, partition.fingerprint)
         return partition.log
     known = partition.start, partition.fingerprint
     settings = options.bound_to(partition.server_uuid).server_settings()

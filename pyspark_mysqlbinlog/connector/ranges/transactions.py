@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
@@ -98,7 +99,7 @@ class RangeTransactions:
     ) -> None:
         self._filtering = filtering
         # A reading that was interrupted would end without an error.
-        self._log = replace(log, interrupt=None) if isinstance(log, ReconnectingLog) else log
+        self._log: Log = replace(log, interrupt=None) if isinstance(log, ReconnectingLog) else log
         self._new_filter = new_filter
         self._all_counts = all_counts
         self._stopped = stopped
@@ -212,6 +213,8 @@ class RangeTransactions:
                 " binlog got another base name; start again with a new checkpoint after this"
                 " position, and compare the tables"
             ).with_location(commit.file, commit.start)
+        if isinstance(self._log, FileLog):
+            self._log = self._log.with_file(xa.file)
         begin = self._log.position(xa.file, xa.begin)
         if known is None:
             # What is rolled back to a savepoint is not known, and mostly it fits.

@@ -55,13 +55,20 @@ class _OtherwiseTracker(SchemaTracker):
 
 
 def history_without_server(
-    seeded: ScannedLog, log: ScannedLog, start: Position, captures: Captures
+    seeded: ScannedLog,
+    log: ScannedLog,
+    start: Position,
+    captures: Captures,
+    *,
+    for_stream: bool = False,
 ) -> SchemaHistory:
     """Return the schema history from a log's DDL alone, from `start` to its end.
 
     Parameters
     ----------
     seeded : the log preceded by the statements of schemaDdl; the log itself without.
+    for_stream : rows that are not in the log yet follow, also of tables that are renamed then: all
+        tables are returned, and a guess counts only if it is proven.
 
     A table that depends on a database's charset that is neither known nor proven is unknown.
     """
@@ -71,9 +78,16 @@ def history_without_server(
     )
     advance(seeded, start, guessed, otherwise)
     doubts = _Doubts(guessed.history, otherwise.history)
-    if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if captures(*name)):
+    if any(
+        doubts.rests_on_guess(*name)
+        for name in guessed.history.tables()
+        if for_stream or captures(*name)
+    ):
         for event in table_maps(log, start, doubts.databases):
             doubts.look_at(log.position(event.file, event.start), event.body)
+    if for_stream:
+        doubts.doubt_all()
+        return doubts.settled()
     return doubts.settled().select(captures)
 
 
@@ -133,6 +147,14 @@ class _Doubts:
     def _start(self, position: Position, name: Table) -> Position:
         versions = self.guessed.versions(*name)
         return max(start for start, _ in versions if start <= position)
+
+    def doubt_all(self) -> None:
+        """Treat all tables like those with rows."""
+        for name in self.guessed.tables():
+            if self.rests_on_guess(*name):
+                for start, schema in self.guessed.versions(*name):
+                    if isinstance(schema, TableSchema):
+                        self.met.add((name, start))
 
     def settled(self) -> SchemaHistory:
         """Return the guessed history with unproven tables unknown; tables without rows stay."""

@@ -26,11 +26,15 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "history_of_files"]
 
 
-def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
-    """Return the history of the captured tables from the files' beginning on."""
+def history_of_files(log: FileLog, options: Options, *, for_stream: bool = False) -> SchemaHistory:
+    """Return the history of the captured tables from the files' beginning on.
+
+    for_stream : see `history_without_server`.
+    """
     begin = log.begins()[0]
     captures = options.table_filter(True).captures
-    return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, captures)
+    seed = seeded(log, begin, options.schema_ddl)
+    return history_without_server(seed, log, begin, captures, for_stream=for_stream)
 
 
 def history_for_other_tables(

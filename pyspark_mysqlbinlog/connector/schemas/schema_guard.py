@@ -42,13 +42,14 @@ class SchemaGuard:
 
     Parameters
     ----------
+    settings : of the server; None for files, whose DDL is all that is known.
     evolution : for payload=struct.
     positional : read rows of tables with unknown columns without names.
     """
 
     def __init__(
         self,
-        settings: ServerSettings,
+        settings: ServerSettings | None,
         *,
         case_sensitive: bool,
         evolution: Evolution | None = None,
@@ -159,6 +160,7 @@ class SchemaGuard:
         return history
 
     def _has_unique_keys(self, table: Table) -> bool:
+        assert self._settings is not None
         with ReplicaClient.connect(self._settings) as client:
             schema = read_table_schema(client, table, case_sensitive=self._case_sensitive)
         return schema is not None and bool(schema.unique_keys)
@@ -171,6 +173,8 @@ class SchemaGuard:
         *,
         all_sequences: bool = False,
     ) -> SchemaHistory:
+        if self._settings is None:
+            return history
         with ReplicaClient.connect(self._settings) as client:
             return learned(
                 client,

@@ -12,15 +12,15 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
-from pyspark_mysqlbinlog.connector.gtids.executed import executed_before, has_gtids
+from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, executed_before, has_gtids
 from pyspark_mysqlbinlog.connector.gtids.lookup import position_after
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
-from pyspark_mysqlbinlog.connector.log.start_point import check_there, pack_position
-from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
+from pyspark_mysqlbinlog.connector.log.start_point import canonical, check_there, pack_position
+from pyspark_mysqlbinlog.connector.log.time_lookup import first_since, last_boundary
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -42,6 +42,7 @@ from pyspark_mysqlbinlog.connector.schemas.initial_history import (
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -75,7 +76,7 @@ class ResolvedStart:
     facts : of the server; for files, as recorded in the file of the position.
     files : the binlog files, oldest first, with their sizes in bytes.
     order : of a server's files, as seen from the start; None for files, which are one sequence.
-    fingerprint : of the position; None for files.
+    fingerprint : of the position; None for a batch read of files.
     executed : the GTIDs before the position; None if unknown, and for batch reads.
     settings : of the server; None for files.
     """
@@ -220,10 +221,10 @@ def _check_proofs(
         prover.checks(table, engine)
 
 
-def start_of_files(options: Options) -> ResolvedStart:
+def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStart:
     """Read the files once for their DDL."""
-    log = FileLog.open(str(options.path))
-    place = options.place_to_start(streaming=False)
+    log = FileLog.open(str(options.path), is_numbered=streaming)
+    place = options.place_to_start(streaming=streaming)
     tables = options.table_filter(True)
     match place:
         case ExecutedGtids():
@@ -233,16 +234,18 @@ def start_of_files(options: Options) -> ResolvedStart:
         case Timestamp(seconds):
             position = first_since(log, log.begins(), seconds) or log.end()
         case Latest() | Snapshot():
-            position = log.end()
+            position = last_boundary(log) if streaming else log.end()
         case Earliest():
             position = log.begins()[0]
-    history = history_of_files(log, options)
+    if streaming:
+        position = canonical(log, position)
+    history = history_of_files(log, options, for_stream=streaming)
     if options.on_unknown_schema == "fail":
         # Otherwise rows need no definition, and no definition shows that a table exists.
         begin = log.begins()[0]
         check_named_tables(tables, history, True, lambda names: described_tables(log, begin, names))
     check_columns(options.column_filter(True), history, True)
-    return ResolvedStart(
+    found = ResolvedStart(
         log,
         position,
         log.end(),
@@ -250,6 +253,17 @@ def start_of_files(options: Options) -> ResolvedStart:
         "",
         ServerFacts(True, log.server_version(position.file)),
         log.sizes(),
+    )
+    if not streaming:
+        return found
+    tracker = SchemaTracker(history, tables.captures, case_sensitive=True)
+    # As the tail does.
+    tracker.forget_before(position)
+    return replace(
+        found,
+        history=tracker.history,
+        fingerprint=log.fingerprint_at(position),
+        executed=executed_at(log, position),
     )
 
 

@@ -13,13 +13,12 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_other_tables
-from pyspark_mysqlbinlog.connector.schemas.schema_guard import learned, unknown_among
+from pyspark_mysqlbinlog.connector.schemas.schema_guard import unknown_among
+from pyspark_mysqlbinlog.connector.source.stream_files import StreamFiles
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["StreamOffsets"]
 
@@ -31,7 +30,7 @@ LoadAt = Callable[[Offset], SnapshotState | None]
 class StreamOffsets:
     """Converts between offsets and boundary states, for the current options."""
 
-    def __init__(self, options: Options, server: StreamServer) -> None:
+    def __init__(self, options: Options, server: StreamServer | StreamFiles) -> None:
         self._options = options
         self._server = server
         # The last history, and its text.
@@ -92,20 +91,7 @@ class StreamOffsets:
         load = load_at(offset)
         pending = [] if load is None else [each.table for each in load.pending]
         unknown = unknown_among(history, pending, offset.position)
-        if not unknown:
-            return history
-
-        def ask(client: ReplicaClient) -> SchemaHistory:
-            return learned(
-                client,
-                self._options.server_settings(),
-                history,
-                unknown,
-                offset.position,
-                case_sensitive=self._server.is_case_sensitive(),
-            )
-
-        return self._server.ask(ask)
+        return self._server.learned(history, unknown, offset.position) if unknown else history
 
     def history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
         """Return the history of an offset, from a start (or itself), with all captured tables."""
@@ -113,8 +99,8 @@ class StreamOffsets:
         history = SchemaHistory.unpack(offset.schemas)
         if offset.tables == self._options.table_filter_hash:
             return history
-        return history_for_other_tables(self._options, history, start.position, start.fingerprint)
+        return self._server.history_for_other_tables(history, start.position, start.fingerprint)
 
     def prepared_xa(self, offset: Offset) -> tuple[str, ...]:
         """Return prepared XA transactions; only valid for the tables captured at that time."""
-        return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()
+        return offset.prepared_xa if offset.tables in self._options.table_filter_hashes else ()

@@ -59,23 +59,22 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
-from pyspark_mysqlbinlog.connector.server.settings import (
-    binlog_files,
-    current_position,
-)
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
+from pyspark_mysqlbinlog.connector.source.file_snapshot import FileSnapshot
 from pyspark_mysqlbinlog.connector.source.gap_rows import GapPartition, gap_rows
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
-from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream_files import StreamFiles
 from pyspark_mysqlbinlog.connector.source.stream_gaps import StreamGaps
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
-from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
+from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer, end_and_files
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.file_tail import FileTail
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
 from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.connector.tail.retention import RetentionWatch
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
@@ -122,7 +121,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._read_with(options)
         self._initial: Offset | None = None
         self._batch_zero_done = False
-        self._tail: Tail | None = None
+        self._tail: LogTail | None = None
         # The sequence of files that the tail reads.
         self._epoch = 0
         # The end of the run, and the server's files at that time.
@@ -142,6 +141,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _read_with(self, options: Options) -> None:
         """Use options, which may be bound to another server than before."""
         self._options = options
+        self._server: StreamServer | StreamFiles
+        self._load: StreamSnapshot | FileSnapshot
+        if options.path is not None:
+            self._server, self._load = StreamFiles(options), FileSnapshot()
+            self._offsets = StreamOffsets(options, self._server)
+            return
         self._server = StreamServer(options)
         self._offsets = StreamOffsets(options, self._server)
         self._gaps = StreamGaps(options, self._server, reloads=self._reloads_after_gap)
@@ -176,7 +181,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def initialOffset(self) -> dict[str, Any]:
         """Return the start of a query without a checkpoint; the same value every time."""
         if self._initial is None:
-            start = start_of_server(self._options, streaming=True)
+            start = self._server.start()
             self._server.note_facts(start.facts)
             self._end = EndOfLog(start.end, time())
             initial = replace(
@@ -205,21 +210,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # Which of the servers is meant depends on the checkpoint.
             self._target_due = True
             return
+        if self._options.path is not None:
+            self._note_target(self._server.end())
+            return
         try:
             with initial_retry()(ReplicaClient.connect, self._options.server_settings()) as client:
-                self._note_target(client)
+                self._note_target(end_and_files(client))
         except ConnectionFailedError:
             self._target_due = True
 
-    def _note_target(self, client: ReplicaClient) -> None:
-        # Queried after the end: the list contains its file.
-        self._target = current_position(client), binlog_files(client)
+    def _note_target(self, target: tuple[Position, Mapping[str, int]]) -> None:
+        self._target = target
         self._target_due, self._noted_at = False, time()
         if self._tail is not None:
             # Before any later event arrives.
             self._cut_at_target(self._tail, self._tail.buffer.tip.position)
 
-    def _cut_at_target(self, tail: Tail, position: Position) -> Position | None:
+    def _cut_at_target(self, tail: LogTail, position: Position) -> Position | None:
         """Prevent batches from crossing the run's end; returns it, as `position` sees it."""
         target = self._target_seen_from(position)
         if target is not None:
@@ -263,7 +270,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 return known.to_dict()
         # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
-            self._server.ask(self._note_target)
+            self._note_target(self._server.end())
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
@@ -294,7 +301,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # Its position would be in a later sequence: the stream must get there first.
             may_load = False
             if target is not None and target.is_in_sequence_of(position):
-                self._server.ask(self._note_target)
+                self._note_target(self._server.end())
                 target = self._target_seen_from(position)
         if load is not None and may_load:
             load, boundary = self._load.step(tail, load, position, most, target)
@@ -372,7 +379,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if isinstance(error, BinlogPurgedError):
             moved = self._failover.after_purge(offset)
         if moved is None:
-            if self._options.fail_on_data_loss:
+            if self._options.fail_on_data_loss or not isinstance(self._load, StreamSnapshot):
                 raise error
             after = partial(self._load.after_gap, reloads=self._reloads_after_gap)
             moved = self._gaps.after(offset, error, after)
@@ -383,14 +390,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return moved.to_dict()
 
     @staticmethod
-    def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
+    def _is_at_next_sequence(tail: LogTail, position: Position, target: Position | None) -> bool:
         """Whether the tail's sequence of files is consumed, and the run continues after it."""
         if target is not None and target <= END_OF_SEQUENCE:
             return False
         at_end = tail.compared and tail.next_sequence is not None
         return at_end and tail.buffer.tip.position == position
 
-    def _begin_sequence(self, tail: Tail, offset: Offset) -> Offset:
+    def _begin_sequence(self, tail: LogTail, offset: Offset) -> Offset:
         """Return the beginning of the next sequence of files, which starts a new epoch.
 
         offset : the end of the previous one; the batch between the two is empty. So the snapshot
@@ -540,14 +547,18 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             first, last = self._failover.replayed(first, last)
             self._bind(last)
             server = self._server
-        return range_partitions(
+        parts = range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),
             last,
             spans,
-            facts=server.facts(),
+            facts=server.facts(first),
             target_bytes=self._options.target_partition_bytes,
             max_fetches=max_fetches,
         )
+        if all(part.blocks is not None for part in parts):
+            return parts
+        log = self._server.range_log(first, last)
+        return [part if part.blocks is not None else replace(part, log=log) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of one task; runs on an executor."""
@@ -577,7 +588,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """Whether a tail has started in an offset's epoch."""
         return self._tail is not None and self._epoch == offset.epoch
 
-    def _tail_from(self, offset: Offset) -> Tail:
+    def _tail_from(self, offset: Offset) -> LogTail:
         """Return the tail of this process; starts it at the offset if its epoch has none yet."""
         if self._tail is not None:
             if self._epoch == offset.epoch:
@@ -590,10 +601,44 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if target is not None:
             self._end = EndOfLog(target, self._noted_at)
         boundary = self._offsets.boundary(offset, self._load.at)
-        tables = self._options.table_filter(self._server.is_case_sensitive())
+        self._tail = self._new_tail(offset, boundary)
+        if target is not None:
+            self._tail.buffer.force_boundary_at(target)
+        self._tail.start()
+        if self._retention is not None:
+            self._retention.start()
+        self._log_start(offset)
+        return self._tail
+
+    def _new_tail(self, offset: Offset, boundary: BoundaryState) -> LogTail:
+        is_case_sensitive = self._server.is_case_sensitive()
+        tables = self._options.table_filter(is_case_sensitive)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
-        settings = self._options.server_settings()
+        buffer = LogBuffer(
+            boundary,
+            capacity=self._options.buffer_bytes,
+            granularity=min(_MAX_SPAN_BYTES, limit // 8),
+        )
+        settings = None if self._options.path is not None else self._options.server_settings()
+        watch = SchemaGuard(
+            settings,
+            case_sensitive=is_case_sensitive,
+            evolution=self._evolution(),
+            positional=self._options.on_unknown_schema == "positional",
+        )
+        if settings is None:
+            return FileTail(
+                str(self._options.path),
+                start=boundary,
+                captures=tables.captures,
+                buffer=buffer,
+                patience=self._options.retry_timeout,
+                watch=watch,
+                operations=self._options.operations,
+                count_rows=count_rows,
+                end=self._end,
+            )
         retention = self._watch_retention(settings, offset)
 
         def check(client: ReplicaClient) -> None:
@@ -602,23 +647,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 # The tail itself reports what concerns it.
                 retention.ask(client)
 
-        self._tail = Tail(
+        return Tail(
             settings,
             server_uuid=offset.server_uuid,
             start=boundary,
             captures=tables.captures,
-            buffer=LogBuffer(
-                boundary,
-                capacity=self._options.buffer_bytes,
-                granularity=min(_MAX_SPAN_BYTES, limit // 8),
-            ),
+            buffer=buffer,
             retry_timeout=self._options.retry_timeout,
-            watch=SchemaGuard(
-                settings,
-                case_sensitive=self._server.is_case_sensitive(),
-                evolution=self._evolution(),
-                positional=self._options.on_unknown_schema == "positional",
-            ),
+            watch=watch,
             operations=self._options.operations,
             count_rows=count_rows,
             check=check,
@@ -630,12 +666,6 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             ),
             on_statement=self._load.on_statement(),
         )
-        if target is not None:
-            self._tail.buffer.force_boundary_at(target)
-        self._tail.start()
-        retention.start()
-        self._log_start(offset)
-        return self._tail
 
     def _watch_retention(self, settings: ServerSettings, offset: Offset) -> RetentionWatch:
         if self._retention is not None:
@@ -655,9 +685,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if options.exclude_tables is not None:
             tables += f" without {options.exclude_tables}"
         LOGGER.info(
-            "reading %s (version %s) from %s: %s, payload %s, decoder %s",
-            options.server_settings().address,
-            self._server.facts().version,
+            "reading %s from %s: %s, payload %s, decoder %s",
+            self._server,
             offset.position,
             tables,
             options.payload_kind,
@@ -667,8 +696,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":
             return None
-        return Evolution.of(
-            self._options,
-            arrow_schema(self._schema).field("after").type,
-            case_sensitive=self._server.is_case_sensitive(),
-        )
+        struct = arrow_schema(self._schema).field("after").type
+        if isinstance(self._server, StreamFiles):
+            return Evolution(
+                self._options, struct, case_sensitive=True, server_table=self._server.last_table
+            )
+        return Evolution.of(self._options, struct, case_sensitive=self._server.is_case_sensitive())

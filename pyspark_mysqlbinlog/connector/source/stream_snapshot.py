@@ -17,7 +17,8 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
-from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
+from pyspark_mysqlbinlog.connector.tail.tail import OnStatement
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
@@ -84,7 +85,7 @@ class StreamSnapshot:
 
     def step(
         self,
-        tail: Tail,
+        tail: LogTail,
         state: SnapshotState,
         position: Position,
         most_bytes: int | None,
@@ -153,7 +154,7 @@ class StreamSnapshot:
         return any(schema is None or not schema.row_key for schema in schemas)
 
     def advanced(
-        self, tail: Tail, state: SnapshotState | None, start: Position, boundary: BoundaryState
+        self, tail: LogTail, state: SnapshotState | None, start: Position, boundary: BoundaryState
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:

@@ -255,7 +255,15 @@ def search_before_range(
     captures: Callable[[str, str], bool],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Callable[[str, Event], PreparedXa | None] | None:
-    """Return the search for a range of a server's binlog; for files, the planner did it."""
+    """Return the search for a range of a stream; in a batch read of files, the planner did it."""
+    if isinstance(log, FileLog) and log.pattern:
+        pattern = log.pattern
+
+        def find(xid: str, commit: Event) -> PreparedXa | None:
+            earlier = FileLog.numbered(pattern)
+            return PreparedXaSearch.of_files(earlier, before, captures).find(xid, commit)
+
+        return find
     if not isinstance(log, ReconnectingLog):
         return None
     search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, captures, stopped)

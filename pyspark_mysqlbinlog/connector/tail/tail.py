@@ -6,14 +6,11 @@ not pass, it stores the error in the buffer: everything before is delivered firs
 
 It ends with its sequence of files (see `Dump`): another tail continues with the next sequence,
 whose positions start a new order.
-
-The thread is a daemon, because Spark ends its process without notice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
@@ -33,14 +30,13 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 )
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
-from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
+from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, LagThread
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
-from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
-from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import (
     ConnectionFailedError,
@@ -61,7 +57,7 @@ _MAX_HELD_SECONDS = 5.0  # seconds
 OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
 
-class Tail:
+class Tail(LogTail):
     """Reads the binlog of one server into a `LogBuffer`.
 
     Parameters
@@ -98,18 +94,21 @@ class Tail:
         check_successor: CheckSuccessor | None = None,
         on_statement: OnStatement | None = None,
     ) -> None:
-        self.buffer = buffer
+        super().__init__(
+            start=start,
+            captures=captures,
+            buffer=buffer,
+            heartbeat_interval=settings.heartbeat_interval,
+            watch=watch,
+            operations=operations,
+            count_rows=count_rows,
+            end=end,
+        )
         self._check_successor = check_successor
-        self.lag = Lag(start.position, heartbeat_interval=settings.heartbeat_interval, end=end)
         self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
         self._server_uuid = server_uuid
-        self._captures = captures
-        self._start = start
-        self._walk: TransactionScanner | None = None
         self._retry_timeout = retry_timeout
-        self._watch = watch
-        self._operations = operations
         self._check = check
         self._on_statement = on_statement
         # By the clock of `monotonic`: when the connection broke, or the first was requested.
@@ -120,52 +119,20 @@ class Tail:
         # By the clock of `monotonic`; None without a connection.
         self._connected_at: float | None = None
         self._client: ReplicaClient | None = None
-        self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
-        self._counter = RowCounter() if count_rows else None
-        # Captured tables by the position after the statement that gave them their names.
-        self._renamed: dict[tuple[Position, Table], None] = {}
 
     @property
     def compared(self) -> bool:
-        """Whether the binlog was verified to be the one that contains the start."""
         return self._compared
 
     def is_superseded(self) -> bool:
-        """Whether the server is lost, and another one can continue where the tail ended."""
         return isinstance(self.buffer.error, _SupersededError)
 
     @property
     def next_sequence(self) -> tuple[Position, PositionFingerprint] | None:
-        """The start of the next sequence, once the tail has read its own to the end."""
         error = self.buffer.error
         if not isinstance(error, LogSequenceError):
             return None
         return Position.of(error.next_file, FIRST_EVENT), PositionFingerprint(*error.next_head)
-
-    @property
-    def scanned(self) -> Position:
-        """The end of the last event read: at or after the buffer's tip."""
-        # The tail's thread may remove it concurrently.
-        walk = self._walk
-        return self._start.position if walk is None else walk.scanned
-
-    def renamed(self, start: Position, end: Position) -> frozenset[Table]:
-        """Return captured tables renamed to after `start`, up to `end`; call in binlog order.
-
-        Drops what is before `start`.
-        """
-        # The tail's thread may add entries concurrently.
-        for place in [place for place in tuple(self._renamed) if place[0] <= start]:
-            del self._renamed[place]
-        return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
-
-    def _note_rename(self, behind: Position, table: Table) -> None:
-        if self._captures(*table):
-            self._renamed[behind, table] = None
-
-    def _first_needed(self, start: Position) -> Position:
-        """Return the first position whose rows a reading from `start` on may return."""
-        return start if self._walk is None else self._walk.first_needed(start)
 
     @property
     def _mark(self) -> BoundaryState:
@@ -173,38 +140,32 @@ class Tail:
         return self._start if self._walk is None else self._walk.boundary
 
     def start(self) -> None:
-        self._thread.start()
+        super().start()
         self._asks.start()
 
     def stop(self) -> None:
         """Close the connection; the thread then ends on its own."""
-        self.buffer.close()
+        super().stop()
         self._asks.stop()
         client = self._client
         if client is not None:
             client.abort()
 
-    def _run(self) -> None:
+    def _follow(self) -> None:
         try:
             while not self.buffer.closed:
                 self._run_until_lost()
-        except _SupersededError as end:
-            self.buffer.set_error(end)
-        except LogSequenceError as end:
+        except _SupersededError:
+            raise
+        except LogSequenceError:
             if self._walk is not None:
                 self._walk.end_sequence()
-            self.buffer.set_error(end)
+            raise
         except MySQLBinlogError as error:
             boundary = self._mark
-            self.buffer.set_error(
-                explain_dump_error(self._settings, boundary.position, boundary.fingerprint, error)
-            )
-        except BaseException as error:
-            # Whatever it is, the query must fail with it instead of waiting for an ended thread.
-            self.buffer.set_error(
-                MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}")
-            )
-            raise
+            raise explain_dump_error(
+                self._settings, boundary.position, boundary.fingerprint, error
+            ) from None
 
     def _run_until_lost(self) -> None:
         """Connect, with the remaining tries, and read until the connection breaks."""
@@ -292,8 +253,7 @@ class Tail:
                 log_reconnected(self._lost_at)
                 self._is_retrying = False
             self._connected_at = monotonic()
-            # Rows are counted event by event.
-            if implementation() == "c" and self._counter is None:
+            if self._scans:
                 self._scan(dump, walk, filtering)
             else:
                 for event in dump:
@@ -327,16 +287,7 @@ class Tail:
             found = scanned.next(lambda _: LAST_DUMP_START)
             if found is None:
                 return
-            if isinstance(found, Run):
-                walk.take_run(found)
-                continue
-            history = walk.history
-            walk.take(found)
-            if walk.history is not history:
-                # The guard checks each table map under a new history.
-                scanner.forget_maps()
-            # From now on the scan may pass similar events.
-            scanner.learn(found)
+            self._take(found, walk, scanner)
 
 
 class _SupersededError(MySQLBinlogError):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.gtids.tracker import GtidTracker
@@ -123,6 +124,11 @@ class TransactionScanner:
     def history(self) -> SchemaHistory:
         """The history of the tables after the last event."""
         return self.boundary.history if self._schemas is None else self._schemas.history
+
+    @property
+    def executed(self) -> GtidSet | None:
+        """The GTIDs of all transactions up to the last one; None if unknown."""
+        return self._gtids.executed
 
     def first_needed(self, start: Position) -> Position:
         """Return the first position whose rows a reading from `start` on may return."""

@@ -1,0 +1,127 @@
+"""Where a file is: a path of this machine, or a URL that fsspec reads.
+
+fsspec is imported only for a URL. Its credentials and settings come from where it takes them: the
+environment and fsspec's configuration. Listings are never taken from a cache, because files grow.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from zlib import crc32
+
+from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+__all__ = ["Location", "UrlPath", "files_at", "is_url", "located"]
+
+_BLOCK_BYTES = 1 << 20
+# What shows that a file was changed, in the file systems of fsspec.
+_CHANGES = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+
+
+class _Status(NamedTuple):
+    """What is used of os.stat_result."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class UrlPath:
+    """A file at a URL, with what is used of pathlib's Path."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.url).name
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.url).stem
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.url).suffix
+
+    def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002
+        """Open for reading; parts of the file are read where the file system can do that."""
+        system, path = _file_system(self.url)
+        opened = system.open(path, mode, block_size=_BLOCK_BYTES)
+        return cast("io.RawIOBase", opened)
+
+    def stat(self) -> _Status:
+        """Return the size, and a number that differs if the file was changed."""
+        system, path = _file_system(self.url)
+        system.invalidate_cache()
+        found = system.info(path)
+        return _Status(int(found["size"]), _change(found))
+
+
+Location: TypeAlias = Path | UrlPath
+
+
+def located(text: str) -> Location:
+    """Return a file's location; only a URL has a protocol."""
+    return UrlPath(text) if is_url(text) else Path(text)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text has a protocol."""
+    return "://" in text
+
+
+def files_at(pattern: str) -> tuple[list[Location], str]:
+    """Return the files at a path: one file, a glob, or those in a folder; and what it is."""
+    if is_url(pattern):
+        return _files_at_url(pattern)
+    path = Path(pattern)
+    if path.is_dir():
+        return [child for child in path.iterdir() if child.is_file()], "folder"
+    if path.exists():
+        return [path], "file"
+    paths = glob.glob(pattern)  # noqa: PTH207 - Path.glob refuses an absolute pattern
+    return [child for child in map(Path, paths) if child.is_file()], "glob"
+
+
+def _files_at_url(pattern: str) -> tuple[list[Location], str]:
+    system, path = _file_system(pattern)
+    system.invalidate_cache()
+    if system.isdir(path):
+        found, what = system.ls(path, detail=True), "folder"
+    elif system.exists(path):
+        return [UrlPath(pattern)], "file"
+    else:
+        found, what = system.glob(path, detail=True).values(), "glob"
+    names = [each["name"] for each in found if each["type"] == "file"]
+    return [UrlPath(system.unstrip_protocol(name)) for name in names], what
+
+
+def _file_system(url: str) -> tuple[AbstractFileSystem, str]:
+    try:
+        from fsspec.core import url_to_fs  # noqa: PLC0415 - only for a URL
+    except ImportError:
+        raise OptionError(
+            f"option path: {url!r} is a URL, which needs fsspec: pip install"
+            " 'pyspark-mysqlbinlog[fsspec]' on the driver and the executors"
+        ) from None
+    try:
+        system, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        # It names the package that the protocol needs.
+        raise OptionError(f"option path: {url!r} can't be read by fsspec: {error}") from None
+    return system, path
+
+
+def _change(found: Mapping[str, Any]) -> int:
+    return crc32(repr([found.get(name) for name in _CHANGES]).encode())

@@ -1,0 +1,432 @@
+"""A stream from files that grow, are late, replaced, cut short, or of another server."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helpers.events import TIMESTAMP, LogBuilder
+from helpers.file_streams import FileStream
+from pyspark_mysqlbinlog.connector.log import followed_files
+from pyspark_mysqlbinlog.errors import (
+    BinlogGapError,
+    BinlogPurgedError,
+    BinlogReplacedError,
+    MalformedEventError,
+    MySQLBinlogError,
+    OptionError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+CREATE = "CREATE TABLE t (a INT)"
+# How long an error takes whose cause might be a copy in progress.
+SHORT = {"retryTimeout": "300ms"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_files, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(followed_files, "_SETTLE_SECONDS", 0.1)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Iterator[FileStream]:
+    found = FileStream.of(tmp_path)
+    yield found
+    found.stop()
+
+
+def log(number: int, *values: int, ends: str = "rotate", base: str = "b") -> LogBuilder:
+    """A file with a transaction for each value; the first one, too, with the table.
+
+    ends : ``rotate``, ``stop``, or nothing.
+    """
+    made = LogBuilder(f"{base}.{number:06}")
+    made.format_description()
+    if number == 1:
+        made.query(CREATE)
+    for value in values:
+        made.begin().rows(1, "t", value)
+        made.add(EventType.XID_EVENT, value.to_bytes(8, "little"))
+    if ends == "stop":
+        made.add(EventType.STOP_EVENT, b"")
+    elif ends == "rotate":
+        made.rotate(f"{base}.{number + 1:06}")
+    return made
+
+
+def content(made: LogBuilder) -> bytes:
+    return b"\xfebin" + b"".join(made.raws)
+
+
+def started_by_server(made: LogBuilder) -> LogBuilder:
+    """The same file, begun by a start of the server."""
+    old = made.raws[0]
+    body = bytearray(old[19:-4])
+    body[52:56] = TIMESTAMP.to_bytes(4, "little")
+    again = LogBuilder(made.file)
+    again.add(EventType.FORMAT_DESCRIPTION_EVENT, bytes(body))
+    made.raws[0] = again.raws[0]
+    return made
+
+
+def fails(stream: FileStream, error: type[MySQLBinlogError], words: str) -> MySQLBinlogError:
+    with pytest.raises(error, match=words) as caught:
+        stream.wait_until(lambda: False, "the stream fails")
+    return caught.value
+
+
+def test_new_files_and_appended_bytes_are_followed(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, 2).write(tmp_path)
+    log(2, 3, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2, 3])
+    log(2, 3, 4).write(tmp_path)
+    stream.wait_for([1, 2, 3, 4])
+    log(3, 5, ends="").write(tmp_path)
+    stream.wait_for([1, 2, 3, 4, 5])
+    stream.restart().wait_for([1, 2, 3, 4, 5])
+    log(3, 5, 6, ends="").write(tmp_path)
+    stream.wait_for([1, 2, 3, 4, 5, 6])
+    stream.replay()
+
+
+def test_available_now_ends_at_the_end_of_the_files(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, 2).write(tmp_path)
+    log(2, 3, ends="").write(tmp_path)
+    stream.begin()
+    assert stream.available() == [1, 2, 3]
+    stream.restart()
+    assert stream.available() == []
+    log(2, 3, 4).write(tmp_path)
+    log(3, 5).write(tmp_path)
+    stream.restart()
+    assert stream.available() == [4, 5]
+    stream.restart()
+    assert stream.available() == []
+    stream.replay()
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_bytes_that_arrive_one_after_another(
+    stream: FileStream, tmp_path: Path, every: int
+) -> None:
+    """Events and transactions are completed later, in any portions."""
+    log(1, 1).write(tmp_path)
+    whole = content(log(2, 2, 3, ends=""))
+    path = tmp_path / "b.000002"
+    path.write_bytes(b"")
+    stream.begin()
+    for at in range(0, len(whole), every):
+        with path.open("ab") as file:
+            file.write(whole[at : at + every])
+        if at % 5 == 0:
+            stream.step()
+    stream.wait_for([1, 2, 3])
+    stream.replay()
+
+
+def test_available_now_leaves_a_partial_event_and_an_open_transaction(
+    stream: FileStream, tmp_path: Path
+) -> None:
+    log(1, 1).write(tmp_path)
+    whole = log(2, 2, 3, ends="")
+    path = tmp_path / "b.000002"
+    last = content(whole)
+    inside_event, inside_transaction = len(last) - 5, len(last) - len(whole.raws[-1])
+    path.write_bytes(last[:inside_event])
+    stream.begin()
+    assert stream.available() == [1, 2]
+    path.write_bytes(last[:inside_transaction])
+    # It is shorter than before, but not shorter than what was read.
+    assert stream.restart().available() == []
+    path.write_bytes(last)
+    assert stream.restart().available() == [3]
+    stream.replay()
+
+
+def test_a_later_file_that_comes_first_waits(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    log(3, 3, ends="").write(tmp_path)
+    for _ in range(20):
+        assert not stream.step()
+    log(2, 2).write(tmp_path)
+    stream.wait_for([1, 2, 3])
+
+
+def test_an_earlier_file_that_grows_is_waited_for(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    log(3, 4, ends="").write(tmp_path)
+    for _ in range(20):
+        assert not stream.step()
+    log(2, 2, 3).write(tmp_path)
+    stream.wait_for([1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("trigger", ["available", "default"])
+def test_a_missing_file_is_an_error_after_a_while(
+    stream: FileStream, tmp_path: Path, trigger: str
+) -> None:
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    stream.stop()
+    (tmp_path / "b.000002").unlink()
+    log(3, 3, ends="").write(tmp_path)
+    stream.begin()
+    if trigger == "available":
+        assert stream.spark is not None
+        stream.spark.reader.prepareForTriggerAvailableNow()
+    fails(stream, BinlogPurgedError, "no file with the number 2, found b.000003")
+
+
+def test_a_number_that_is_missing_between_two_files(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    log(3, 3).write(tmp_path)
+    fails(stream, BinlogPurgedError, "no file with the number 2, found b.000003")
+
+
+def test_a_file_that_was_delivered_may_be_deleted(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    (tmp_path / "b.000001").unlink()
+    log(2, 2, 3, ends="").write(tmp_path)
+    stream.wait_for([1, 2, 3])
+    stream.restart()
+    log(2, 2, 3, 4, ends="").write(tmp_path)
+    stream.wait_for([1, 2, 3, 4])
+
+
+def test_the_newest_file_is_deleted_before_it_is_read(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    (tmp_path / "b.000002").unlink()
+    fails(stream, BinlogPurgedError, "no file with the number 2, found no later one")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_newest_file_that_is_replaced_by_a_shorter_one(
+    stream: FileStream, tmp_path: Path, *, restarts: bool
+) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, 3, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2, 3])
+    if restarts:
+        stream.stop()
+    log(2, 2, ends="").write(tmp_path)
+    if restarts:
+        stream.begin()
+    fails(stream, BinlogReplacedError, "the file has .* bytes, and was read further before")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_newest_file_that_is_replaced_by_another_one(
+    stream: FileStream, tmp_path: Path, *, restarts: bool
+) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, 3, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2, 3])
+    if restarts:
+        stream.stop()
+    log(2, 2, 7, 8, ends="").write(tmp_path)
+    if restarts:
+        stream.begin()
+    fails(stream, BinlogReplacedError, "another event is before this position")
+
+
+def test_a_stop_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, ends="stop").write(tmp_path)
+    started_by_server(log(2, 2, ends="")).write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    assert stream.restart().available() == []
+    stream.replay()
+
+
+def test_a_crash_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, ends="").write(tmp_path)
+    stream.begin().wait_for([1])
+    started_by_server(log(2, 2, ends="")).write(tmp_path)
+    stream.wait_for([1, 2])
+    assert stream.restart().available() == []
+
+
+def test_a_file_that_grows_after_it_was_left(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, ends="").write(tmp_path)
+    stream.begin().wait_for([1])
+    started_by_server(log(2, 2, ends="")).write(tmp_path)
+    stream.wait_for([1, 2])
+    log(1, 1, 9, ends="").write(tmp_path)
+    fails(stream, BinlogGapError, "the file had .* bytes when the stream continued")
+
+
+def test_a_file_without_rotate_before_a_rotated_one(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    log(1, 1, ends="").write(tmp_path)
+    stream.begin().wait_for([1])
+    log(2, 2, ends="").write(tmp_path)
+    fails(stream, BinlogGapError, "b.000001 does not end with a ROTATE")
+
+
+@pytest.mark.parametrize(("cut", "what"), [(5, "an event"), (31, "a transaction")])
+def test_a_file_that_ends_in_the_middle_before_another_one(
+    stream: FileStream, tmp_path: Path, cut: int, what: str
+) -> None:
+    """31 bytes: the XID."""
+    stream.texts |= SHORT
+    path = tmp_path / "b.000001"
+    path.write_bytes(content(log(1, 1, 2, ends=""))[:-cut])
+    stream.begin().wait_for([1])
+    started_by_server(log(2, 3, ends="")).write(tmp_path)
+    fails(stream, MalformedEventError, f"the file ends inside {what}, and b.000002 follows it")
+    assert stream.found == [1]
+
+
+def test_numbers_that_gain_a_digit(stream: FileStream, tmp_path: Path) -> None:
+    first = log(999_999, 1)
+    first.raws.clear()
+    first.pos = 4
+    first.format_description().query(CREATE).begin().rows(1, "t", 1).xid().rotate("b.1000000")
+    first.write(tmp_path)
+    stream.begin().wait_for([1])
+    log(1_000_000, 2).write(tmp_path)
+    log(1_000_001, 3, ends="").write(tmp_path)
+    stream.wait_for([1, 2, 3])
+    assert stream.restart().available() == []
+
+
+def test_compressed_files_among_plain_ones(stream: FileStream, tmp_path: Path) -> None:
+    def compress(made: LogBuilder) -> Path:
+        path = tmp_path / f"{made.file}.gz"
+        path.write_bytes(gzip.compress(content(made)))
+        return path
+
+    compress(log(1, 1))
+    log(2, 2).write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    path = compress(log(3, 3))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    for _ in range(20):
+        stream.step()
+    path.write_bytes(whole)
+    stream.wait_for([1, 2, 3])
+    assert stream.restart().available() == []
+    stream.replay()
+
+
+def test_a_compressed_file_that_stays_cut_short(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    (tmp_path / "b.000002.gz").write_bytes(gzip.compress(content(log(2, 2)))[:-20])
+    fails(stream, MalformedEventError, "can't be decompressed")
+
+
+def test_a_file_that_is_there_twice(stream: FileStream, tmp_path: Path) -> None:
+    """As in a batch read; but it may be one that is just being compressed."""
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    log(2, 2).write(tmp_path)
+    (tmp_path / "b.000002.gz").write_bytes(gzip.compress(content(log(2, 2))))
+    fails(stream, OptionError, "has the file b.000002 twice")
+
+
+def test_a_file_that_is_compressed_when_it_was_read(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    (tmp_path / "b.000002").unlink()
+    (tmp_path / "b.000002.gz").write_bytes(gzip.compress(content(log(2, 2, 3))))
+    stream.wait_for([1, 2, 3])
+    stream.replay()
+
+
+def test_files_of_another_name_in_the_folder(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    log(2, 2, base="c").write(tmp_path)
+    fails(stream, BinlogGapError, "expected b.000002, found c.000002")
+    stream.stop()
+    log(2, 2).write(tmp_path)
+    stream.begin()
+    fails(stream, OptionError, "two names")
+
+
+def test_a_file_of_another_server(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    other = LogBuilder("b.000002", timestamp=TIMESTAMP + 1000)
+    other.format_description().begin().rows(1, "t", 2).xid().write(tmp_path)
+    fails(stream, BinlogGapError, "1000 seconds between them")
+
+
+def test_names_of_unfinished_copies_are_passed_over(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    for name in (".b.000002.Xy1z", "b.000002.part", "b.index"):
+        (tmp_path / name).write_bytes(content(log(2, 2)))
+    stream.begin().wait_for([1])
+    (tmp_path / "b.000002.part").rename(tmp_path / "b.000002")
+    stream.wait_for([1, 2])
+
+
+def test_a_relay_log(stream: FileStream, tmp_path: Path) -> None:
+    made = LogBuilder("b.000001")
+    body = log(1).raws[0][19:-4]
+    made.add(EventType.FORMAT_DESCRIPTION_EVENT, body, 0x40)
+    made.query(CREATE).begin().rows(1, "t", 1).xid().write(tmp_path)
+    stream.begin()
+    fails(stream, UnsupportedEventError, "relay log")
+
+
+def test_a_batch_that_was_planned_needs_its_files(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1).write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    (tmp_path / "b.000001").unlink()
+    with pytest.raises(BinlogPurgedError, match="a batch that was planned needs it"):
+        stream.replay()
+
+
+def test_a_replay_reads_no_other_file(stream: FileStream, tmp_path: Path) -> None:
+    log(1, 1, ends="").write(tmp_path)
+    stream.begin().wait_for([1])
+    log(1, 1, 2, ends="").write(tmp_path)
+    stream.wait_for([1, 2])
+    log(1, 7, 8, ends="").write(tmp_path)
+    with pytest.raises(BinlogReplacedError):
+        stream.replay()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [1, 2, 3]),
+        ({"startingOffset": "latest"}, []),
+        ({"startingOffset": "b.000002:4"}, [2, 3]),
+    ],
+)
+def test_where_a_query_starts(
+    stream: FileStream, tmp_path: Path, options: dict[str, str], expected: list[int]
+) -> None:
+    stream.texts |= options
+    log(1, 1).write(tmp_path)
+    path = tmp_path / "b.000002"
+    path.write_bytes(content(log(2, 2, 3, 4, ends=""))[:-5])
+    stream.begin()
+    assert stream.available() == expected
+    log(2, 2, 3, 4, ends="").write(tmp_path)
+    assert stream.restart().available() == [4]
