@@ -117,9 +117,12 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
             f"the connection to {address} broke inside TLS while {doing}: {error}; if it always"
             " does, check sslMode"
         )
-    # An alert is what the peer sends, about this client's certificate.
-    checks = "sslCert and sslKey" if _CERTIFICATE_ALERT.search(str(error)) else "sslMode and sslCa"
-    return ConnectionFailedError(f"TLS with {address} failed while {doing}: {error}; check {checks}")
+    # The server sends such an alert about this client's certificate.
+    is_own = _CERTIFICATE_ALERT.search(str(error)) is not None
+    options = "sslCert and sslKey" if is_own else "sslMode and sslCa"
+    return ConnectionFailedError(
+        f"TLS with {address} failed while {doing}: {error}; check {options}"
+    )
 
 
 def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
