@@ -117,7 +117,7 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
             f"the connection to {address} broke inside TLS while {doing}: {error}; if it always"
             " does, check sslMode"
         )
-    # An alert is what the peer sends, about this client's certificate.
+    # The server sends such an alert about this client's certificate.
     is_own = _CERTIFICATE_ALERT.search(str(error)) is not None
     options = "sslCert and sslKey" if is_own else "sslMode and sslCa"
     return ConnectionFailedError(

@@ -5,6 +5,7 @@ The query's batches are applied by `batch_runner`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["DeltaMirror"]
+
+_LOG = logging.getLogger(__name__)
 
 # A batch is collected in the driver's memory, where it takes up to 20 times its binlog bytes.
 _DEFAULT_MAX_BYTES = "32m"
@@ -139,6 +142,10 @@ class DeltaMirror:
             ``processingTime="1 second"``.
         """
         options = dict(self._options)
+        if not is_classic(spark) and "password" in {name.lower() for name in options}:
+            _LOG.warning(
+                "option password: Spark Connect shows it in its UI and event log; use passwordFile"
+            )
         # Spark removes its temporary folder even if this process is killed.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
         before = self._runner.reading.handoff

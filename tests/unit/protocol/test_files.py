@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from helpers.bounded_memory import bounded_memory
 from helpers.decoding import raws_in
 from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream
+
+
+def _write_gzip(path: Path, data: bytes) -> None:
+    path.write_bytes(gzip.compress(data))
 
 
 @pytest.fixture
@@ -66,6 +73,19 @@ def test_what_is_no_binlog(
     with pytest.raises(error, match=words) as caught:
         raws_in(path)
     assert caught.value.file == "x.000001"
+
+
+@pytest.mark.parametrize("open_as", [Path.write_bytes, _write_gzip])
+def test_an_event_longer_than_its_file_takes_no_memory(
+    open_as: Callable[[Path, bytes], object], tmp_path: Path
+) -> None:
+    """A length of 4 GiB, in a file that is also read compressed."""
+    header = bytearray(LogBuilder().format_description().raws[0][:19])
+    header[9:13] = b"\xff\xff\xff\xff"
+    path = tmp_path / "mysql-bin.000001"
+    open_as(path, MAGIC + bytes(header) + bytes(1 << 20))
+    with bounded_memory(512 << 20), pytest.raises(MalformedEventError, match="4294967295 bytes"):
+        raws_in(path)
 
 
 def test_nothing_but_the_magic(tmp_path: Path) -> None:
