@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.global_settings import globally
+from helpers.live_log import new_database
 from helpers.mirror_cases import Cases, assert_all_equal, mirrored_cases
 from helpers.servers import Server
 
@@ -192,3 +195,29 @@ def test_tables_are_what_select_shows(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int
 ) -> None:
     assert_all_equal(mirrored[case], tables)
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_generated_columns_are_excluded(
+    spark: SparkSession, mariadb11: Server, tmp_path: Path, key: str
+) -> None:
+    """The server logs them of inserted rows only: with them, the table is stopped."""
+    with new_database(mariadb11, "generated"):
+        mariadb11.execute(
+            f"CREATE TABLE generated.t (a INT {key}, b INT, c INT AS (b + 1), d INT AS (b) STORED)"
+        )
+        mirrored = MirroredDatabase(
+            spark, mariadb11, "generated", tmp_path, startingOffset="snapshot"
+        )
+        mirrored.run("first")
+        mirrored.execute("INSERT INTO t (a, b) VALUES (1, 1), (2, 2)", "UPDATE t SET b = 5")
+        with pytest.raises(Exception, match=r"rows without c: .* name them in excludeColumns"):
+            mirrored.run("first")
+        mirrored.options["excludeColumns"] = "generated.t.c,generated.t.d"
+        mirrored.settings["target"] = f"{tmp_path}/other/{{database}}/{{table}}"
+        mirrored.run()
+        mirrored.execute("UPDATE t SET b = 6 WHERE a = 1", "DELETE FROM t WHERE a = 2")
+        mirrored.run()
+        table = DeltaTable(tmp_path / "other" / "generated" / "t").to_pyarrow_table()
+        assert table.select(["a", "b"]).to_pylist() == [{"a": 1, "b": 6}]
+        assert mariadb11.execute("SELECT a, b FROM generated.t") == [(1, 6)]

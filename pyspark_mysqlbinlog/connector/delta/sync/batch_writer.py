@@ -42,6 +42,7 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarke
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.sync.constants import (
+    FULL_IMAGES_HINT,
     KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
     RELOAD_HINT,
 )
@@ -300,10 +301,7 @@ class TableBatchWriter:
         lost = self._lost_columns(rows)
         if lost:
             self._merge(replace(self._marker, position=_place(rows.slice(0, 1).to_pylist()[0])))
-            raise self._error(
-                f"the binlog has rows without {min(lost)}: set"
-                f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
-            )
+            raise self._error(f"the binlog has rows without {min(lost)}: {FULL_IMAGES_HINT}")
         key = key_of(self.schema)
         if not key:
             self._check_multiset_supported(rows)
@@ -361,8 +359,8 @@ class TableBatchWriter:
             raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
         if any(pc.list_flatten(rows.column("missing")).to_pylist()):
             raise self._error(
-                "the table has no key, and the binlog has rows of it with columns missing: set"
-                f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
+                "the table has no key, and the binlog has rows of it with columns missing:"
+                f" {FULL_IMAGES_HINT}"
             )
 
     def _merge(self, marker: CommitMarker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "FULL_IMAGES_HINT",
     "CHANGE_LOG_SOURCE",
     "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
     "LAST_SNAPSHOT",
@@ -29,6 +30,11 @@ SNAPSHOT_POSITION = "mysqlbinlog.snapshotPosition"
 MERGE_KEY = "mysqlbinlog.mergeKey"
 
 RELOAD_HINT = "reload the table"
+# Measured on MariaDB 11.8.9; 10.11 logs all columns.
+FULL_IMAGES_HINT = (
+    "set binlog_row_image=FULL everywhere (MariaDB 11.8 logs generated columns of inserted rows"
+    f" only: name them in excludeColumns), and {RELOAD_HINT}"
+)
 KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
     "the table has no key at this position of the binlog, but its rows were read by a key: it was"
     " altered during its snapshot, or excludeColumns excludes a key column, or its key is unknown;"
