@@ -100,3 +100,12 @@ def test_checkpoint_whose_file_was_purged(
     assert "the server no longer has this binlog" in error.message
     assert "new checkpoint" in error.message
     assert f"at {file}:" in error.message
+    # It says how to go on.
+    assert "set failOnDataLoss=false" in error.message
+    shop.execute("REPLACE INTO shop.orders VALUES (101, 'later')")
+    batches = reads.available_now(
+        kept, tables="shop.orders", failOnDataLoss="false", operations="insert,delete,gap"
+    )
+    rows = [row for batch in batches for row in batch]
+    assert [row.op for row in rows] == ["gap", *(["d"] if len(rows) == 3 else []), "c"]
+    assert rows[0].source.query.startswith(f"/* gap */ from {file}:")

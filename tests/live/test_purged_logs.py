@@ -535,7 +535,8 @@ def test_another_server_that_has_the_purged_part_comes_first(
     stream = new_stream(primary, "d.t", **options)
     start = begun(stream)
     insert(primary, "d.t", 1)
-    start = stream.next_batch(start)
+    first, start = start, stream.next_batch(start)
+    planned = start
     stream.reader.stop()
     insert(primary, "d.t", 2)
     # The replica's dump is behind the file.
@@ -552,6 +553,9 @@ def test_another_server_that_has_the_purged_part_comes_first(
     # A restart alone adds two: the batch before it may have been read elsewhere.
     assert (got, start["epoch"]) == ([2, 3], 4)
     assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
+    # So it does for a batch that was planned before.
+    again = new_stream(primary, "d.t", **options)
+    assert told(again.rows(first, planned)) == [1]
     # Where it is purged as well, the gap is on the server that was read.
     stream.reader.stop()
     insert(primary, "d.t", 4)

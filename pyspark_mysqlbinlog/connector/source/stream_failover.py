@@ -145,15 +145,36 @@ class StreamFailover:
         """
         if not self.is_lost(last):
             return first, last
-        reason = _bound_to_server(first)
-        history = SchemaHistory.unpack(last.schemas)
-        if last.reads_chunks_since(first):
-            reason = "the batch has chunks of a snapshot"
-        elif history.from_position(last.position) != history:
-            reason = "tables change in the batch"
+        reason = self._reason_not_to_replay(first, last)
         if reason is not None:
             self._wait_for(last, f"{reason}, which was planned from {first.position} there")
             return first, last
+        return self._on_another(first, last)
+
+    def replayed_after_purge(self, first: Offset, last: Offset) -> tuple[Offset, Offset] | None:
+        """Return a planned batch's offsets on another server, if its own has purged the binlog.
+
+        None if no other one is proven to have it, within `retryTimeout`.
+        """
+        if not self.is_possible or self._reason_not_to_replay(first, last) is not None:
+            return None
+        try:
+            return self._on_another(first, last)
+        except (ConnectionFailedError, FailoverError) as error:
+            LOG.warning("no other server has what %s has purged: %s", last.server_uuid, error)
+            return None
+
+    def _reason_not_to_replay(self, first: Offset, last: Offset) -> str | None:
+        """Return why a planned batch can only be read from its own server; None if it may be."""
+        if last.reads_chunks_since(first):
+            return "the batch has chunks of a snapshot"
+        history = SchemaHistory.unpack(last.schemas)
+        if history.from_position(last.position) != history:
+            return "tables change in the batch"
+        return _bound_to_server(first)
+
+    def _on_another(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
+        """Return the offsets of a planned batch as another server's binlog has them."""
         settings = self._options.server_settings()
         end = call_with_retry(
             self._options.retry_timeout,
@@ -161,7 +182,7 @@ class StreamFailover:
             self._options,
             last.server_uuid,
             last.executed,
-            history,
+            SchemaHistory.unpack(last.schemas),
         )
         # On the same server, whatever the others have.
         begin = successor_on(

@@ -71,7 +71,7 @@ from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer, end_and_files
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 from pyspark_mysqlbinlog.connector.tail.file_tail import FileTail
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
@@ -491,12 +491,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Batch 0 of an earlier process was empty, wherever this process would begin.
         if replays_batch_zero:
             return []
-        gap = self._gap(first, last)
-        marks = [gap] if gap is not None and "gap" in self._options.operations else []
         loads = last.reads_chunks_since(first)
         most = self._options.max_connections
-        max_fetches = max(most - 1, 1) if loads else most
-        ranges = self._ranges(first, last, max_fetches) if gap is None else []
+        gap = GapPartition.at(last) if last.gap else None
+        batch: tuple[Offset, Offset] | None = first, last
+        if gap is None and self._is_replay(first, last):
+            batch = self._replayed(first, last)
+            gap = GapPartition.of_batch(first, last) if batch is None else None
+        marks = [gap] if gap is not None and "gap" in self._options.operations else []
+        ranges = [] if batch is None else self._ranges(*batch, max(most - 1, 1) if loads else most)
         if self._handoff is not None:
             self._handoff.write(first, last, ranges)
         if not loads:
@@ -504,49 +507,53 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         pulls = sum(part.blocks is None for part in ranges)
         return [*marks, *ranges, *self._load.tasks(last, most - pulls)]
 
-    def _gap(self, first: Offset, last: Offset) -> GapPartition | None:
-        """Return the gap that a batch consists of, beside chunks of a snapshot; None without one.
+    def _is_replay(self, first: Offset, last: Offset) -> bool:
+        """Whether a batch has a part of the binlog that this process has not read ahead."""
+        has_log = first.epoch == last.epoch and first.order < last.order
+        return has_log and self._spans(first, last) is None
 
-        So does a batch that an earlier process planned, and that can't be read any more. (A mirror
-        has it planned again: see connector/delta/query/lost_batch.py.)
-        """
-        if last.gap:
-            return GapPartition.at(last)
-        if (
-            self._options.fail_on_data_loss
-            or self._packing is not None
-            or first.epoch != last.epoch
-            or first.order >= last.order
-            or self._reads(first)
-            or not self._gaps.is_lost(first, last)
-        ):
+    def _spans(self, first: Offset, last: Offset) -> Sequence[Span] | None:
+        """Return what the buffer has between two offsets; None if it does not have that."""
+        if self._tail is None or first.epoch != self._epoch:
             return None
+        return self._tail.buffer.spans(first.position, last.position)
+
+    def _replayed(self, first: Offset, last: Offset) -> tuple[Offset, Offset] | None:
+        """Return the offsets of a batch that an earlier process planned, where it can be read.
+
+        None if its binlog was purged; then all of it is lost. A mirror itself reads such a batch
+        elsewhere, or has it planned again (see replay.py and lost_batch.py in connector/delta).
+        """
+        is_only = self._options.fail_on_data_loss and not self._failover.is_possible
+        if is_only or self._packing is not None:
+            return first, last
+        if self._failover.is_lost(last):
+            return self._failover.replayed(first, last)
+        if not self._gaps.is_lost(first, last):
+            return first, last
+        moved = self._failover.replayed_after_purge(first, last)
+        if moved is not None or self._options.fail_on_data_loss:
+            return moved or (first, last)
         LOGGER.warning(
             "changes are lost: the batch from %s to %s was planned before, and the server has"
             " purged its binlog since",
             first.position,
             last.position,
         )
-        return GapPartition.of_batch(first, last)
+        return None
 
     def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
         """Return the binlog ranges of a batch, for at most `max_fetches` connections."""
         # A batch that leads into another sequence of files is empty.
         if first.epoch != last.epoch or first.order >= last.order:
             return []
+        self._bind(last)
         if last.tables != self._options.table_filter_hash:
             # Planned by a query that captured other tables.
             last = replace(last, schemas=self._offsets.history(last, first).pack())
-        spans = None
-        if self._tail is not None and first.epoch == self._epoch:
-            spans = self._tail.buffer.spans(first.position, last.position)
-        server = self._server
+        spans, server = self._spans(first, last), self._server
         if spans is None and self._failover.is_left_to_mirror(last):
             server = StreamServer(self._unbound)
-        elif spans is None:
-            first, last = self._failover.replayed(first, last)
-            self._bind(last)
-            server = self._server
         parts = range_partitions(
             replace(first, prepared_xa=self._offsets.prepared_xa(first)),
             last,

@@ -53,6 +53,7 @@ def test_a_fingerprint_that_is_not_known() -> None:
         prepared_xa=st.lists(st.text(max_size=5), max_size=3).map(tuple),
         gtid=st.sampled_from([None, "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"]),
         epoch=st.integers(0, 100),
+        gap=st.sampled_from(["", "b.000001:4"]),
         fingerprint=st.none() | st.builds(PositionFingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )
 )
@@ -61,6 +62,12 @@ def test_round_trip(offset: Offset) -> None:
     copy = Offset.from_dict(json.loads(text))
     assert copy == offset
     assert json.dumps(copy.to_dict()) == text
+
+
+def test_a_gap_is_there_only_where_there_is_one() -> None:
+    assert "gap" not in OFFSET.to_dict()
+    *_, last = replace(OFFSET, gap="b.000001:4").to_dict().items()
+    assert last == ("gap", "b.000001:4")
 
 
 def test_the_payload_stands_before_the_schemas() -> None:
@@ -114,6 +121,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
         "'fingerprint' is .*; the checkpoint is damaged",
     ),
     (changed(snapshot=None), "'snapshot' is None, expected str"),
+    (changed(gap=4), "'gap' is 4, expected str"),
 ]
 
 

@@ -9,6 +9,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     advance,
+    after_gap,
     altered_tables,
     begin_load,
     check_conditions,
@@ -48,6 +49,29 @@ def test_a_load_begins_with_every_wanted_table_that_is_there() -> None:
 def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
     known = history(A).without(BEGIN, *B, "it was altered")
     assert begin_load(known, BEGIN, all_of_shop).pending == pending(A, B)
+
+
+@pytest.mark.parametrize(
+    ("reloads", "completed", "left"), [(False, {A}, (B, C)), (True, set(), (A, B, C))]
+)
+def test_after_a_gap_nothing_goes_on_that_had_begun(
+    reloads: bool, completed: set[Table], left: tuple[Table, ...]
+) -> None:
+    """A is complete, B was being read, C is new, and D no longer there."""
+    gone = ("shop", "d")
+    state = SnapshotState(
+        frozenset({A, gone}),
+        (TableSnapshotState(B, "key", ("1",), ("9",)), TableSnapshotState(("shop", "e"))),
+        chunks=(Chunk(B, "key", None, ("1",)),),
+        rows=7,
+        reload="id",
+        high_watermarks={A: (3, 4)},
+        invalidated_at={B: (2, 4)},
+        empty=frozenset({A}),
+    )
+    found = after_gap(state, history(C, B, A), LATER, all_of_shop, reloads=reloads)
+    expected = SnapshotState(frozenset(completed), pending(*left), rows=7, reload="id")
+    assert found == expected
 
 
 def test_a_created_table_is_in_step() -> None:
