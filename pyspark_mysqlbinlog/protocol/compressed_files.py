@@ -60,7 +60,9 @@ class _Decompressed(io.RawIOBase):
         self._here = 0
         self._source: IO[bytes]
         if magic == _ZSTD:
-            stream = pa.CompressedInputStream(pa.PythonFile(cast("io.IOBase", self._opened())), "zstd")
+            stream = pa.CompressedInputStream(
+                pa.PythonFile(cast("io.IOBase", self._opened())), "zstd"
+            )
             self._source = cast("IO[bytes]", stream)
         else:
             self._source = cast("IO[bytes]", gzip.GzipFile(fileobj=self._opened()))

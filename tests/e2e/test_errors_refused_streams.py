@@ -25,7 +25,9 @@ TRIGGERS = pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["defau
 
 
 @TRIGGERS
-def test_an_option_of_batch_reads(trigger: dict[str, Any] | None, spark: SparkSession, fails: Fails) -> None:
+def test_an_option_of_batch_reads(
+    trigger: dict[str, Any] | None, spark: SparkSession, fails: Fails
+) -> None:
     stream = spark.readStream.format("mysqlbinlog").options(path=LOG, endingOffset="latest")
     error = fails(stream.load, trigger=trigger)
     assert (error.name, error.message) == ("OptionError", REFUSED)
