@@ -18,9 +18,8 @@ def main(path: str, checkpoint: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_SUBMIT_ARGS"] = "--conf spark.ui.enabled=false pyspark-shell"
     spark = SparkSession.builder.remote("local").getOrCreate()
-    changes = (
-        spark.readStream.format("mysqlbinlog").options(path=path, endingOffset="latest").load()
-    )
+    options = {"path": path, "endingOffset": "latest"}
+    changes = spark.readStream.format("mysqlbinlog").options(**options).load()
     try:
         writer = changes.writeStream.format("noop").option("checkpointLocation", checkpoint)
         writer.start().awaitTermination()
