@@ -1,4 +1,4 @@
-"""Two servers that replicate each other: each row is delivered once, with its origin's server_id."""
+"""Two servers that replicate each other: each row comes once, with its origin's server_id."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from helpers.source_runner import Spark, ids, insert, new_reader
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.errors import BinlogSettingsError
 
+WITHOUT_GTIDS = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]
 CREATE = ("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
 
 
@@ -25,17 +26,8 @@ def circle(options: list[str]) -> Iterator[tuple[LocalServer, LocalServer]]:
         kind(options=[*options, "--server-id=1"]) as one,
         kind(options=[*options, "--server-id=2"]) as other,
     ):
-        has_gtids = "--gtid-mode=ON" in options
         for replica, source in ((other, one), (one, other)):
-            if has_gtids:
-                replicate(replica, source)
-                continue
-            file, pos = source.position()
-            replica.execute(
-                f"CHANGE MASTER TO MASTER_HOST='{source.host}', MASTER_PORT={source.port},"
-                f" MASTER_USER='{source.user}', MASTER_LOG_FILE='{file}', MASTER_LOG_POS={pos}",
-                "START SLAVE",
-            )
+            replicate(replica, source, with_gtids="--gtid-mode=ON" in options)
         one.execute(*CREATE)
         wait_until(lambda: _has(other, 0), "the table is replicated")
         yield one, other
@@ -49,10 +41,8 @@ def _has(server: LocalServer, count: int) -> bool:
     )
 
 
-@pytest.mark.parametrize("options", [REPLICATION_OPTIONS, ["--log-slave-updates"]])
+@pytest.mark.parametrize("options", [REPLICATION_OPTIONS, [*WITHOUT_GTIDS, "--log-slave-updates"]])
 def test_each_row_is_delivered_once(options: list[str]) -> None:
-    if "--gtid-mode=ON" not in options and own_kind().name == "mysql9":
-        pytest.skip("its statements have other names; the case with GTIDs is the same")
     with circle(options) as servers:
         streams = [Spark(new_reader(server, "shop.t")) for server in servers]
         begun = [stream.latest(stream.initial()) for stream in streams]
@@ -81,11 +71,9 @@ def test_each_row_is_delivered_once(options: list[str]) -> None:
 
 def test_a_circle_without_log_slave_updates_is_rejected() -> None:
     """The rows of the other server are in no binlog of this one."""
-    if own_kind().name == "mysql9":
-        pytest.skip("its statements have other names")
-    with circle(["--skip-log-slave-updates"]) as servers:
+    with circle([*WITHOUT_GTIDS, "--skip-log-slave-updates"]) as servers:
         for server in servers:
             reader = new_reader(server, "shop.t")
-            with pytest.raises(BinlogSettingsError, match="log_slave_updates is OFF.*replicating"):
+            with pytest.raises(BinlogSettingsError, match=r"log_slave_updates is OFF.*replicating"):
                 Spark(reader).initial()
             reader.stop()
