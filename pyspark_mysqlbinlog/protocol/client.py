@@ -39,7 +39,7 @@ from pyspark_mysqlbinlog.protocol.connection import Connection
 from pyspark_mysqlbinlog.protocol.gtid_sets import Interval, encode_gtid_set
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
-from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
+from pyspark_mysqlbinlog.protocol.server_errors import dump_error, is_identity_clash, refused
 from pyspark_mysqlbinlog.protocol.session_settings import RAW_ROWS_SETTINGS, SESSION_SETTINGS
 
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
@@ -410,7 +410,10 @@ class ReplicaClient:
         sock: socket.socket = self._internals._sock
         # Two heartbeats may be late; a third missing one means that the server is dead.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
-        return DumpStream(sock, self._settings.address, file, pos, checksum)
+        lowest, highest = self._settings.server_ids
+        return DumpStream(
+            sock, self._settings.address, file, pos, checksum, can_draw=lowest < highest
+        )
 
 
 def _unexpected(answer: bytes) -> pymysql.err.InternalError:
@@ -425,14 +428,26 @@ class DumpStream:
     Attributes
     ----------
     checksum : algorithm of the events before the first FORMAT_DESCRIPTION of the dump.
+
+    Parameters
+    ----------
+    can_draw : a new connection has another server_id, so that a clash of two is no lasting error.
     """
 
     packets = True
 
     def __init__(
-        self, sock: socket.socket, address: str, file: str, pos: int, checksum: ChecksumAlgorithm
+        self,
+        sock: socket.socket,
+        address: str,
+        file: str,
+        pos: int,
+        checksum: ChecksumAlgorithm,
+        *,
+        can_draw: bool = True,
     ) -> None:
         self.checksum = checksum
+        self._can_draw = can_draw
         self._address = address
         self._place = (file, pos)
         self._buffer = ReceiveBuffer(_receiving(sock))
@@ -446,7 +461,12 @@ class DumpStream:
             raise refused(error, self._address, "reading the binlog") from None
 
     def next_event(self) -> bytes | None:
-        return _next_event(self._buffer.take, self._address, *self._place)
+        try:
+            return _next_event(self._buffer.take, self._address, *self._place)
+        except ServerError as error:
+            if self._can_draw and is_identity_clash(error.code or 0, error.message):
+                raise LostConnectionError(error.message, code=error.code) from None
+            raise
 
 
 def _receiving(sock: socket.socket) -> Callable[[memoryview], int]:

@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.protocol.account_errors import (
     not_authenticated,
 )
 
-__all__ = ["dump_error", "log_replaced", "refused"]
+__all__ = ["dump_error", "is_identity_clash", "log_replaced", "refused"]
 
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
@@ -44,6 +44,7 @@ _HOST_NOT_PRIVILEGED = 1130
 _TRANSIENT = {1053, 1152, 1158, 1159, 1160, 1161, 2003, 2006, 2013, 1927}
 # A shutdown interrupts statements before it closes their connections.
 _INTERRUPTED = 1317
+_MARIADB_SAME_ID = 4052
 # The message of the server (5.7.6 and later) under a gtid_mode -> the next mode, in which it sends
 # both kinds of transactions.
 _GTID_MODES = {
@@ -204,6 +205,15 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
             f"the server rejected the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user",
             code=code,
         )
+    if is_identity_clash(code, text):
+        return ServerError(
+            "another replica uses the same server_id or UUID, or another connection of this query"
+            f" does: {text}; leave serverId unset, or set a range of at least 10000 numbers that no"
+            " other replica uses",
+            file=file,
+            position=position,
+            code=code,
+        )
     if code != 1236:
         of_account = account_error(code, text, "the server", "the dump")
         if of_account is not None:
@@ -225,14 +235,6 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
             " expire_logs_days (8.0 and later: binlog_expire_logs_seconds)",
             file=file,
             position=position,
-        )
-    if "same server_uuid" in lower or "same server_id" in lower or "server_uuid/server_id" in lower:
-        return ServerError(
-            f"another replica uses the same server_id or UUID: {text}; leave serverId unset, or set"
-            " a range that no other replica uses",
-            file=file,
-            position=position,
-            code=code,
         )
     for words, until in _GTID_MODES.items():
         if words in lower:
@@ -278,6 +280,17 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
     return ServerError(
         f"the server ended the dump: {text}", file=file, position=position, code=code
     )
+
+
+def is_identity_clash(code: int, text: str) -> bool:
+    """Whether a dump ended because a newer one has the same identity.
+
+    MySQL compares the UUIDs, and the server_id only if there are none. MariaDB compares the
+    server_id (measured on 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8).
+    """
+    lower = text.lower()
+    is_told = any(words in lower for words in ("same server_uuid", "same server_id"))
+    return code == _MARIADB_SAME_ID or (code == 1236 and is_told)
 
 
 def log_replaced(found: str, file: str | None, position: int | None) -> BinlogReplacedError:

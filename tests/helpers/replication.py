@@ -41,20 +41,16 @@ def replicating_servers(kind: type[LocalServer], count: int = 2) -> Iterator[lis
         yield servers
 
 
-def replicate(replica: LocalServer, source: LocalServer) -> None:
-    """Let a server apply what another one commits."""
+def replicate(replica: LocalServer, source: LocalServer, *, with_gtids: bool = True) -> None:
+    """Let a server apply what another one commits; without GTIDs, from now on."""
+    file, pos = ("", 0) if with_gtids else source.position()
+    begin = "{0}_AUTO_POSITION=1" if with_gtids else f"{{0}}_LOG_FILE='{file}', {{0}}_LOG_POS={pos}"
+    where = f"{{0}}_HOST='{source.host}', {{0}}_PORT={source.port}, {{0}}_USER='{source.user}'"
     if _is_new(replica):
-        statement = (
-            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='{source.host}', SOURCE_PORT={source.port},"
-            f" SOURCE_USER='{source.user}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
-        )
-        replica.execute(statement, "START REPLICA")
+        change = "CHANGE REPLICATION {0} TO GET_{0}_PUBLIC_KEY=1, "
+        replica.execute(f"{change}{where}, {begin}".format("SOURCE"), "START REPLICA")
     else:
-        statement = (
-            f"CHANGE MASTER TO MASTER_HOST='{source.host}', MASTER_PORT={source.port},"
-            f" MASTER_USER='{source.user}', MASTER_AUTO_POSITION=1"
-        )
-        replica.execute(statement, "START SLAVE")
+        replica.execute(f"CHANGE {{0}} TO {where}, {begin}".format("MASTER"), "START SLAVE")
 
 
 def wait_for_replica(replica: LocalServer, source: LocalServer) -> None:

@@ -240,8 +240,10 @@ class OptionFields(BaseModel):
     server_id: ServerIds = option(
         (1 << 30, (1 << 31) - 1),
         "1073741824-2147483647",
-        "a number from 1 to 4294967295, or a range such as 6000-6100",
-        "Replica id of each connection, drawn from this range. No other replica can use it",
+        "a number from 1 to 4294967295, or a range such as 600000-699999",
+        "Replica id of each connection, drawn from this range. No other replica can use it."
+        " MariaDB disconnects the older of two connections with the same one, also of one query:"
+        " set a range of at least 10000 numbers there",
         reads="servers",
     )
     heartbeat_interval: Duration = option(
