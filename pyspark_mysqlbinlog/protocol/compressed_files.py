@@ -55,21 +55,16 @@ class _Decompressed(io.RawIOBase):
         self._open()
 
     def _open(self) -> None:
-        with self._path.open("rb") as file:
-            magic = file.read(len(_ZSTD))
         self._here = 0
+        self._file = cast("IO[bytes]", self._path.open("rb"))
+        magic = self._file.read(len(_ZSTD))
+        self._file.seek(0)
         self._source: IO[bytes]
         if magic == _ZSTD:
-            stream = pa.CompressedInputStream(
-                pa.PythonFile(cast("io.IOBase", self._opened())), "zstd"
-            )
-            self._source = cast("IO[bytes]", stream)
+            opened = pa.PythonFile(cast("io.IOBase", self._file), mode="r")
+            self._source = cast("IO[bytes]", pa.CompressedInputStream(opened, "zstd"))
         else:
-            self._source = cast("IO[bytes]", gzip.GzipFile(fileobj=self._opened()))
-
-    def _opened(self) -> IO[bytes]:
-        self._file = cast("IO[bytes]", self._path.open("rb"))
-        return self._file
+            self._source = cast("IO[bytes]", gzip.GzipFile(fileobj=self._file))
 
     def readable(self) -> bool:
         return True

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import glob
 import io
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
     from fsspec import AbstractFileSystem
 
 __all__ = ["Location", "UrlPath", "files_at", "is_url", "located"]
 
-_BLOCK_BYTES = 1 << 20
+_FIRST_PART_BYTES = 1 << 16
+_MAX_PART_BYTES = 1 << 22
 # What shows that a file was changed, in the file systems of fsspec.
 _CHANGES = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -55,10 +58,8 @@ class UrlPath:
         return PurePosixPath(self.url).suffix
 
     def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002
-        """Open for reading; parts of the file are read where the file system can do that."""
-        system, path = _file_system(self.url)
-        opened = system.open(path, mode, block_size=_BLOCK_BYTES)
-        return cast("io.RawIOBase", opened)
+        """Open for reading."""
+        return _Parts(*_file_system(self.url), self.stat().st_size)
 
     def stat(self) -> _Status:
         """Return the size, and a number that differs if the file was changed."""
@@ -66,6 +67,51 @@ class UrlPath:
         system.invalidate_cache()
         found = system.info(path)
         return _Status(int(found["size"]), _change(found))
+
+
+class _Parts(io.RawIOBase):
+    """A file that is fetched in parts, which grow while they are read one after another.
+
+    Without fsspec's own buffers: files in its memory share one position.
+    """
+
+    def __init__(self, system: AbstractFileSystem, path: str, size: int) -> None:
+        super().__init__()
+        self._system, self._path, self._size = system, path, size
+        self._here = 0
+        self._part, self._begin, self._next = b"", 0, _FIRST_PART_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, pos: int, whence: int = 0, /) -> int:
+        self._here = pos + (0, self._here, self._size)[whence]
+        return self._here
+
+    def tell(self) -> int:
+        return self._here
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        memory = memoryview(buffer).cast("B")
+        if not self._begin <= self._here < self._begin + len(self._part):
+            self._fetch()
+        at = self._here - self._begin
+        part = self._part[at : at + len(memory)]
+        memory[: len(part)] = part
+        self._here += len(part)
+        return len(part)
+
+    def _fetch(self) -> None:
+        if self._here != self._begin + len(self._part):
+            self._next = _FIRST_PART_BYTES
+        end = min(self._here + self._next, self._size)
+        self._part, self._begin = b"", self._here
+        if self._here < end:
+            self._part = self._system.cat_file(self._path, start=self._here, end=end)
+        self._next = min(2 * self._next, _MAX_PART_BYTES)
 
 
 Location: TypeAlias = Path | UrlPath
@@ -87,7 +133,9 @@ def files_at(pattern: str) -> tuple[list[Location], str]:
         return _files_at_url(pattern)
     path = Path(pattern)
     if path.is_dir():
-        return [child for child in path.iterdir() if child.is_file()], "folder"
+        # It may have thousands of files, and a stream lists it often.
+        with os.scandir(path) as children:
+            return [Path(child.path) for child in children if child.is_file()], "folder"
     if path.exists():
         return [path], "file"
     paths = glob.glob(pattern)  # noqa: PTH207 - Path.glob refuses an absolute pattern
@@ -112,8 +160,8 @@ def _file_system(url: str) -> tuple[AbstractFileSystem, str]:
         from fsspec.core import url_to_fs  # noqa: PLC0415 - only for a URL
     except ImportError:
         raise OptionError(
-            f"option path: {url!r} is a URL, which needs fsspec: pip install"
-            " 'pyspark-mysqlbinlog[fsspec]' on the driver and the executors"
+            f"option path: {url!r} is a URL, which needs fsspec: install the extra fsspec of this"
+            " package on the driver and the executors"
         ) from None
     try:
         system, path = url_to_fs(url)

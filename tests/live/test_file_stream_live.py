@@ -98,9 +98,10 @@ def test_archive_that_grows_while_the_query_is_killed(
         stream.start()
         with archive:
             for _ in range(kills):
-                shop.change(changes // (kills + 1))
                 place = chance.choice(("before-latest", "before-partitions", "before-sink"))
                 reached = stream.hold(place)
+                # Copied after that, so that there is another batch.
+                shop.change(changes // (kills + 1))
                 stream.wait_until(reached.exists, f"the driver is {place}")
                 stream.kill()
                 stream.let_go()

@@ -112,6 +112,11 @@ class DeltaMirror:
             texts["reloadAfterDdl"] = "true"
         if "maxbytespertrigger" not in given:
             texts["maxBytesPerTrigger"] = _DEFAULT_MAX_BYTES
+        if "path" in given:
+            raise OptionError(
+                "option path: a mirror needs a server, for the columns and existing rows of its"
+                " tables; set host, and use a stream to read files"
+            )
         parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.

@@ -57,7 +57,7 @@ _STOP = int(EventType.STOP_EVENT)
 _POLL_SECONDS = 0.2
 _REMOTE_POLL_SECONDS = 5.0
 # Seconds that a file without ROTATE or STOP must not grow before the next file is read.
-_SETTLE_SECONDS = 10.0
+_SETTLE_SECONDS = 60.0
 
 # A file's path, size and time of the last change.
 _Look = tuple[str, int, int]
@@ -105,6 +105,8 @@ class FollowedFiles:
         self._on_look = on_look
         self._on_end = on_end
         self.compared = False
+        # The files from the current one on, as they were listed last.
+        self._log = FileLog((), ())
         # The file before the current one, while nothing of the current one is read.
         self._before: ChainFile | None = None
         self._has_stopped = False
@@ -249,7 +251,7 @@ class FollowedFiles:
             self._wait_for(self._error)
             return
         self._check_left()
-        log = FileLog.numbered(self._pattern, self._here.number)
+        log = self._log
         if log.numbers[-1:] == (self._here.number,):
             self._problem = None
             self._on_end()
@@ -337,6 +339,7 @@ class FollowedFiles:
             # A copy may replace one of the two.
             self._wait_for(error)
             return None
+        self._log = log
         self._on_look(log)
         if log.numbers[:1] != (here.number,):
             if log.numbers or here.pos > FIRST_EVENT:

@@ -108,7 +108,8 @@ class OptionFields(BaseModel):
         "",
         "a file, a glob or a folder",
         "Binlog file, glob or folder, instead of a server. It must be readable under this name"
-        " on driver and executors. A stream follows files that are added, and that grow",
+        " on driver and executors, or be a URL that fsspec reads (extra `fsspec`). A stream follows"
+        " files that are added, and that grow",
     )
     tables: Text | None = option(
         None,

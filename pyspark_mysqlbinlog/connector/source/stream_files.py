@@ -32,6 +32,8 @@ class StreamFiles:
         assert options.path is not None
         self._options = options
         self._path = options.path
+        # Of the file of the last batch.
+        self._versions: dict[str, str] = {}
 
     def start(self) -> ResolvedStart:
         """Resolve the start of a query without a checkpoint."""
@@ -44,10 +46,14 @@ class StreamFiles:
         """Return the facts of the server that wrote the file of an offset."""
         if offset is None:
             return ServerFacts(True, "")
-        log = FileLog.numbered(self._path, offset.position.number)
-        is_there = log.numbers[:1] == (offset.position.number,)
-        name = binlog_name(located(log.paths[0])) if is_there else ""
-        return ServerFacts(True, log.server_version(name) if is_there else "")
+        name = offset.position.file
+        if name not in self._versions:
+            log = FileLog.numbered(self._path, offset.position.number)
+            if log.numbers[:1] != (offset.position.number,):
+                # It was deleted after it was read.
+                return ServerFacts(True, "")
+            self._versions = {name: log.server_version(name)}
+        return ServerFacts(True, self._versions[name])
 
     def is_case_sensitive(self) -> bool:
         """Files have names of tables as their server stored them."""
