@@ -21,7 +21,7 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic, time
@@ -42,10 +42,12 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     END_OF_SEQUENCE,
     Position,
 )
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -61,6 +63,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     binlog_files,
     current_position,
 )
+from pyspark_mysqlbinlog.connector.server.unlogged_changes import warn_of_unlogged_changes
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
@@ -526,7 +529,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             ),
             operations=self._options.operations,
             count_rows=count_rows,
-            check=lambda client: check_log_contents(client, tables),
+            check=self._check_of_server(tables, boundary.history),
             end=self._end,
             check_successor=(
                 partial(self._failover.check_successor, offset.server_uuid)
@@ -540,6 +543,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._tail.start()
         self._log_start(offset)
         return self._tail
+
+    def _check_of_server(
+        self, tables: TableFilter, history: SchemaHistory
+    ) -> Callable[[ReplicaClient], None]:
+        """Return the check of each connection; the first one also warns."""
+        captured = [table for table in history.tables() if tables.captures(*table)]
+        # A mirror warns of foreign keys in its own process, also of new ones.
+        with_cascades = not self._options.snapshot_exact_keyless
+        warned: list[bool] = []
+
+        def check(client: ReplicaClient) -> None:
+            check_log_contents(client, tables)
+            if not warned:
+                warn_of_unlogged_changes(client, captured, with_cascades=with_cascades)
+                warned.append(True)
+
+        return check
 
     def _log_start(self, offset: Offset) -> None:
         options = self._options
