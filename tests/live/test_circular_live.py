@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from helpers.replication import REPLICATION_OPTIONS, replicate
 from helpers.servers import LocalServer
 from helpers.servers.available import own_kind
-from helpers.source_runner import Spark, ids, insert, new_reader
+from helpers.source_runner import Offset, Spark, ids, insert, new_reader
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.errors import BinlogSettingsError
 
@@ -35,9 +36,8 @@ def circle(options: list[str]) -> Iterator[tuple[LocalServer, LocalServer]]:
 
 def _has(server: LocalServer, count: int) -> bool:
     exists = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'shop'"
-    return (
-        server.execute(exists)[0][0] == 1
-        and server.execute("SELECT COUNT(*) FROM shop.t")[0][0] == count
+    return bool(server.execute(exists)[0][0]) and bool(
+        server.execute("SELECT COUNT(*) FROM shop.t")[0][0] == count
     )
 
 
@@ -54,7 +54,8 @@ def test_each_row_is_delivered_once(options: list[str]) -> None:
         for server, stream, begin in zip(servers, streams, begun, strict=True):
             insert(server, "shop.t", 100 + server.port)
             own = int(server.execute("SELECT @@server_id")[0][0])
-            here, rows = begin, []
+            here: Offset = begin
+            rows: list[dict[str, Any]] = []
             while 100 + server.port not in ids(rows):
                 end = stream.next_batch(here)
                 rows += stream.rows(here, end)

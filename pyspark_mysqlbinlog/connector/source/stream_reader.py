@@ -22,7 +22,7 @@ and orders positions by number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -44,10 +44,12 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     END_OF_SEQUENCE,
     Position,
 )
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -59,6 +61,7 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
+from pyspark_mysqlbinlog.connector.server.unlogged_changes import warn_of_unlogged_changes
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.file_snapshot import FileSnapshot
@@ -647,13 +650,6 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 end=self._end,
             )
         retention = self._watch_retention(settings, offset)
-
-        def check(client: ReplicaClient) -> None:
-            check_log_contents(client, tables)
-            with suppress(MySQLBinlogError):
-                # The tail itself reports what concerns it.
-                retention.ask(client)
-
         return Tail(
             settings,
             server_uuid=offset.server_uuid,
@@ -664,7 +660,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             watch=watch,
             operations=self._options.operations,
             count_rows=count_rows,
-            check=check,
+            check=self._check_of_server(tables, boundary.history, retention),
             end=self._end,
             check_successor=(
                 partial(self._failover.check_successor, offset.server_uuid)
@@ -685,6 +681,26 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             needed=lambda: self._needed or start,
         )
         return self._retention
+
+    def _check_of_server(
+        self, tables: TableFilter, history: SchemaHistory, retention: RetentionWatch
+    ) -> Callable[[ReplicaClient], None]:
+        """Return the check of each connection; the first one also warns."""
+        captured = [table for table in history.tables() if tables.captures(*table)]
+        # A mirror warns of foreign keys in its own process, also of new ones.
+        with_cascades = not self._options.snapshot_exact_keyless
+        warned: list[bool] = []
+
+        def check(client: ReplicaClient) -> None:
+            check_log_contents(client, tables)
+            if not warned:
+                warn_of_unlogged_changes(client, captured, with_cascades=with_cascades)
+                warned.append(True)
+            with suppress(MySQLBinlogError):
+                # The tail itself reports what concerns it.
+                retention.ask(client)
+
+        return check
 
     def _log_start(self, offset: Offset) -> None:
         options = self._options

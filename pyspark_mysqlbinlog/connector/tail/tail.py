@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
     server_time,
 )
+from pyspark_mysqlbinlog.connector.server.statement_routes import StatementRoutes
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, LagThread
@@ -217,6 +218,11 @@ class Tail(LogTail):
                 client.server_version,
                 operations=self._operations,
                 earlier_xa=lambda xid, commit: self._find_prepared(search, xid, commit),
+                check_others=StatementRoutes(
+                    self._settings,
+                    self._captures,
+                    case_sensitive=ServerFacts.ask(client).case_sensitive,
+                ).check,
             )
             schemas = _Schemas(
                 client,

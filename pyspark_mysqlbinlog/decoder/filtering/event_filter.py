@@ -137,6 +137,7 @@ class EventFilter:
     earlier_xa : called with the xid and the event of an XA COMMIT that is not in `pending_xa`;
         returns where its captured rows are, or None if it has none. Without it, such a commit is
         an error.
+    check_others : called with a change in statement format that names no captured table.
 
     Attributes
     ----------
@@ -154,8 +155,10 @@ class EventFilter:
         *,
         operations: frozenset[str] = frozenset({"truncate"}),
         earlier_xa: Callable[[str, Event], PreparedXa | None] | None = None,
+        check_others: Callable[[LoggedStatement], None] | None = None,
     ) -> None:
         self._wants = wants
+        self._check_others = check_others
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
         # Those with captured rows whose tables the server may not lock any more.
@@ -331,7 +334,7 @@ class EventFilter:
             unsafe_events.check_incident(event)
         elif kind == _EXECUTE_LOAD_QUERY:
             logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
-            unsafe_events.check_statement(logged.statement, self._wants)
+            unsafe_events.check_statement(logged, self._wants, self._check_others)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
             unsafe_events.check_unknown_event(event)
         return []
@@ -431,7 +434,7 @@ class EventFilter:
             # which emptied a MEMORY table at startup.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
-            unsafe_events.check_statement(statement, self._wants)
+            unsafe_events.check_statement(logged, self._wants, self._check_others)
         elif kind is _KIND.UNKNOWN:
             unsafe_events.check_unknown_statement(logged)
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:

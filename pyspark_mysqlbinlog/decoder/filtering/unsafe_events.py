@@ -163,11 +163,21 @@ def check_unknown_statement(logged: LoggedStatement) -> NoReturn:
     )
 
 
-def check_statement(statement: Statement, wants: Captures) -> None:
-    """Raise for DML or CREATE TABLE … SELECT as a statement, of a captured or an unknown table."""
+def check_statement(
+    logged: LoggedStatement,
+    wants: Captures,
+    check_others: Callable[[LoggedStatement], None] | None = None,
+) -> None:
+    """Raise for DML or CREATE TABLE … SELECT as a statement, of a captured or an unknown table.
+
+    check_others : called if it names only other tables.
+    """
+    statement = logged.statement
     tables = statement.tables
     wanted = None if tables is None else [name for name in tables if wants(*name)]
     if wanted == []:
+        if check_others is not None:
+            check_others(logged)
         return
     name = ".".join(wanted[0]) if wanted else None
     what = name or "an unknown table"

@@ -1,0 +1,83 @@
+"""Warns of captured tables whose rows may change without row events, when a query starts.
+
+* Foreign keys with CASCADE or SET NULL: see `cascades`.
+* MERGE tables: a row that is changed through one is logged as a row of the MERGE table.
+* MEMORY tables: a restart of the server empties them. It logs a statement when a session first uses
+  the table. 5.6.24 and MariaDB log none if that session has sql_log_bin = 0; 5.7.41 and 9.7.4 log
+  it (measured, MariaDB on 10.11 and 11.8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
+from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
+from pyspark_mysqlbinlog.errors import AccessDeniedError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["warn_of_unlogged_changes"]
+
+_ENGINES = (
+    "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES"
+    " WHERE TABLE_SCHEMA = %s AND ENGINE IN ('MEMORY', 'MRG_MYISAM')"
+)
+_UNION = re.compile(r" UNION=\((.*?)\)(?: |$)", re.DOTALL)
+_NAME = re.compile(r"(?:`((?:[^`]|``)+)`\.)?`((?:[^`]|``)+)`")
+_SEE = "see docs/reference/limitations.md"
+
+
+def warn_of_unlogged_changes(
+    client: ReplicaClient, tables: Collection[Table], *, with_cascades: bool
+) -> None:
+    """Log a warning for each kind of such tables among the captured ones.
+
+    with_cascades : False if the caller warns of foreign keys itself.
+
+    Raises
+    ------
+    LostConnectionError, ServerError : as `ReplicaClient.query` does.
+    """
+    try:
+        if with_cascades and (cascades := cascades_into(client, tables)):
+            warn_once(
+                f"foreign keys change rows of {', '.join(map(str, cascades))}; the binlog lacks"
+                f" these changes, and so does this query: {_SEE}"
+            )
+        _warn_of_engines(client, tables)
+    except AccessDeniedError as error:
+        warn_once(f"not checked which tables change without row events: {error.message}")
+
+
+def _warn_of_engines(client: ReplicaClient, tables: Collection[Table]) -> None:
+    emptied: list[str] = []
+    for database in sorted({database for database, _ in tables}):
+        for name, engine in client.query(_ENGINES, [database]):
+            table = database, str(name)
+            # MariaDB spells it MRG_MyISAM.
+            if str(engine).upper() == "MRG_MYISAM":
+                _warn_of_merge(client, table, tables)
+            elif table in tables:
+                emptied.append(".".join(table))
+    if emptied and (client.is_mariadb or client.server_version.startswith(("5.5.", "5.6."))):
+        warn_once(
+            f"{', '.join(sorted(emptied))}: a restart of the server empties MEMORY tables, and it"
+            f" does not log that if the first session that uses one has sql_log_bin = 0: {_SEE}"
+        )
+
+
+def _warn_of_merge(client: ReplicaClient, merge: Table, tables: Collection[Table]) -> None:
+    quoted = ".".join(f"`{part.replace('`', '``')}`" for part in merge)
+    union = _UNION.search(str(client.query(f"SHOW CREATE TABLE {quoted}")[0][1]))
+    parts = [
+        (database.replace("``", "`") or merge[0], name.replace("``", "`"))
+        for database, name in _NAME.findall(union[1] if union else "")
+    ]
+    captured = [".".join(part) for part in parts if part in tables]
+    if captured:
+        warn_once(
+            f"rows of {', '.join(captured)} that are changed through the MERGE table"
+            f" {'.'.join(merge)} are logged as its rows, not as theirs: {_SEE}"
+        )
