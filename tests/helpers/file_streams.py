@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
-__all__ = ["FileStream"]
+__all__ = ["FileStream", "values"]
 
 
 class FileStream:

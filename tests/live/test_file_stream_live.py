@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,16 @@ import pytest
 from helpers.archive import Archive
 from helpers.file_streams import FileStream
 from helpers.load_rows import applied, select_json
-from helpers.servers import LocalServer
+from helpers.servers import (
+    LocalServer,
+    MariaDB11Server,
+    MariaDBServer,
+    MySQL9Server,
+    MySQL56Server,
+)
+from helpers.servers.mysql57 import MySQL57Server
 from helpers.stream_process import StreamProcess
+from pyspark_mysqlbinlog.connector.log import followed_files
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     BinlogReplacedError,
@@ -22,12 +31,24 @@ from pyspark_mysqlbinlog.errors import (
 )
 
 COLUMNS = ("id", "a", "b")
+KINDS: dict[str, type[LocalServer]] = {
+    kind.name: kind
+    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
+}
+DURABLE = ["--innodb-flush-log-at-trx-commit=1"]
+GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
 
 
-@pytest.fixture
-def server(own_server: LocalServer) -> LocalServer:
-    own_server.execute("CREATE DATABASE shop CHARSET utf8mb4")
-    return own_server
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """A server to restart, those of MySQL 5.7 and later with GTIDs, with an empty database."""
+    kind = KINDS[request.param]
+    if (reason := kind.missing()) is not None:
+        pytest.skip(reason)  # it says what is missing
+    has_gtids = kind in (MySQL57Server, MySQL9Server)
+    with kind(options=[*DURABLE, *GTIDS] if has_gtids else DURABLE) as found:
+        found.execute("CREATE DATABASE shop CHARSET utf8mb4")
+        yield found
 
 
 class Shop:
@@ -69,6 +90,7 @@ class Shop:
 
 
 @pytest.mark.usefixtures("quick_python")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("changes", "kills"),
     [
@@ -98,11 +120,14 @@ def test_archive_that_grows_while_the_query_is_killed(
         stream.start()
         with archive:
             for _ in range(kills):
-                place = chance.choice(("before-latest", "before-partitions", "before-sink"))
-                reached = stream.hold(place)
+                place = chance.choice(("before-partitions", "before-sink", "after-sink", ""))
+                reached = stream.hold(place) if place else stream.checkpoint / "nowhere"
+                known = len(stream.commits())
                 # Copied after that, so that there is another batch.
                 shop.change(changes // (kills + 1))
-                stream.wait_until(reached.exists, f"the driver is {place}")
+                stream.wait_until(
+                    partial(_is_due, stream, reached, known), f"a batch is {place or 'committed'}"
+                )
                 stream.kill()
                 stream.let_go()
                 stream.start()
@@ -114,6 +139,12 @@ def test_archive_that_grows_while_the_query_is_killed(
     shop.assert_equal(rows)
     places = [tuple(row["seq"].values()) for row in rows]
     assert len(places) == len(set(places))
+
+
+def _is_due(stream: StreamProcess, reached: Path, known: int) -> bool:
+    """Whether the driver stands still, or has committed another batch since."""
+    held = reached.parent == stream.output
+    return reached.exists() if held else len(stream.commits()) > known
 
 
 def _has_last(stream: StreamProcess) -> bool:
@@ -157,6 +188,7 @@ def purge(server: LocalServer, archive: Archive) -> None:
     server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
 
 
+@pytest.mark.sample(2)
 def test_from_the_archive_to_the_server_and_back(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
@@ -181,6 +213,7 @@ def test_from_the_archive_to_the_server_and_back(
     assert len(places) == len(set(places))
 
 
+@pytest.mark.sample(2)
 def test_a_purged_backlog_of_a_query_with_a_snapshot(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
@@ -204,6 +237,29 @@ def test_a_purged_backlog_of_a_query_with_a_snapshot(
     )
 
 
+@pytest.mark.sample(2)
+def test_a_server_that_crashes_and_stops(
+    server: LocalServer,
+    moved: tuple[FileStream, Archive, Shop],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It leaves a file without ROTATE, then one that ends with STOP."""
+    monkeypatch.setattr(followed_files, "_SETTLE_SECONDS", 0.1)
+    stream, archive, shop = moved
+    shop.change(20)
+    archive.copy()
+    read(to_files(stream, archive))
+    for end in (server.kill, server.halt):
+        shop.change(20)
+        end()
+        server.start()
+        shop.change(20)
+        archive.copy()
+        shop.assert_equal(read(to_files(stream, archive)))
+    shop.assert_equal(read(to_server(stream, server)))
+
+
+@pytest.mark.sample(2)
 def test_files_of_another_server_are_refused(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:

@@ -168,7 +168,7 @@ class FileLog:
         """Return a log that contains a file, for a stream's rows from before the range."""
         if file in self._number_of or not self.pattern:
             return self
-        return FileLog.numbered(self.pattern)
+        return replace(FileLog.numbered(self.pattern), pattern="")
 
     def check_chain(self, *, is_whole: bool = True) -> None:
         """Raise BinlogGapError unless each file follows the previous one.
@@ -196,6 +196,9 @@ class FileLog:
 
     def position(self, file: str, pos: int) -> Position:
         number = self._number_of.get(file)
+        if number is None and self.pattern:
+            # Of rows that were prepared before the range.
+            return Position.of(file, pos)
         if number is None:
             raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)
         return Position(number, pos, file)
@@ -207,6 +210,9 @@ class FileLog:
         return dict(zip(names, self.numbers, strict=True))
 
     def server_version(self, file: str) -> str:
+        log = self.with_file(file)
+        if log is not self:
+            return log.server_version(file)
         number = self.position(file, FIRST_EVENT).number
         path = self.paths[self.numbers.index(number)]
         version = ""

@@ -35,6 +35,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,
     BinlogPurgedError,
+    FormatError,
     MalformedEventError,
     MySQLBinlogError,
     OptionError,
@@ -112,7 +113,7 @@ class FollowedFiles:
         self._has_stopped = False
         # What was read to its end, or up to an error; it need not be read again.
         self._passed: _Look | None = None
-        self._error: MalformedEventError | None = None
+        self._error: FormatError | None = None
         # By the clock of `monotonic`: since when the current file has not changed.
         self._unchanged_since = 0.0
         # Files that were left without ROTATE or STOP, and their sizes.
@@ -167,8 +168,10 @@ class FollowedFiles:
                         check_next(self._before, ChainFile.read(path))
                         self._before = None
                     self.compared = True
-                    yield from self._read(stream, walker, first, scanner)
-        except MalformedEventError as error:
+                    yield from self._read(path, stream, walker, first, scanner)
+        except UnsupportedEventError:
+            raise
+        except FormatError as error:
             if not is_compressed(path):
                 raise
             # Its copy may be in progress.
@@ -213,6 +216,7 @@ class FollowedFiles:
 
     def _read(
         self,
+        path: Location,
         stream: FileStream,
         walker: EventReader,
         first: Event | None,
@@ -226,8 +230,9 @@ class FollowedFiles:
                         file=found.file,
                         position=found.end,
                     )
+                before = ChainFile.read(path)
                 yield found
-                self._begin_next(Rotate.parse(found.body).file)
+                self._begin_next(Rotate.parse(found.body).file, before)
                 return
             self._here = self._here._replace(pos=found.end)
             is_head = isinstance(found, Event) and found.type == _FORMAT_DESCRIPTION
@@ -236,10 +241,9 @@ class FollowedFiles:
             self._has_stopped = isinstance(found, Event) and found.type == _STOP
             yield found
 
-    def _begin_next(self, name: str) -> None:
-        """Continue with the next file, by its name."""
-        path = self._path()
-        self._before = None if path is None else ChainFile.read(path)
+    def _begin_next(self, name: str, before: ChainFile) -> None:
+        """Continue with the next file, by its name, after the file `before`."""
+        self._before = before
         self._here = self.looked = Position.of(name, FIRST_EVENT)
         self._known, self._has_stopped, self._passed, self._problem = None, False, None, None
 
@@ -258,9 +262,9 @@ class FollowedFiles:
         elif len(log.numbers) > 1:
             after = located(log.paths[1])
             if log.numbers[1] != self._here.number + 1:
-                self._wait_for(_missing(self._here.number + 1, log))
+                self._wait_for(_missing(self._here.number + 1, log.paths[1]))
             elif self._has_stopped or self._is_left(path, look, after):
-                self._begin_next(binlog_name(after))
+                self._begin_next(binlog_name(after), ChainFile.read(path))
 
     def _is_left(self, path: Location, look: _Look, after: Location) -> bool:
         """Whether the server left a file without ROTATE or STOP when it crashed, and began another.
@@ -343,7 +347,7 @@ class FollowedFiles:
         self._on_look(log)
         if log.numbers[:1] != (here.number,):
             if log.numbers or here.pos > FIRST_EVENT:
-                self._wait_for(_missing(here.number, log, here))
+                self._wait_for(_missing(here.number, (*log.paths, "")[0], here))
             else:
                 self._on_end()
             return None
@@ -392,8 +396,9 @@ def _look_at(path: Location) -> _Look | None:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def _missing(number: int, log: FileLog, here: Position | None = None) -> BinlogPurgedError:
-    found = f"found {binlog_name(located(log.paths[-1]))}" if log.paths else "found no later one"
+def _missing(number: int, later: str, here: Position | None = None) -> BinlogPurgedError:
+    """Return the error for a missing file; `later` is the next one that is there, if any."""
+    found = f"found {binlog_name(located(later))}" if later else "found no later one"
     return BinlogPurgedError(
         f"the path has no file with the number {number}, {found}: it was deleted before it was"
         " read, or its copy is late; put it there",

@@ -256,13 +256,20 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
     )
     if not streaming:
         return found
+    fingerprint = log.fingerprint_at(position)
+    if fingerprint is None:
+        raise InvalidPositionError(
+            "the file has no beginning yet: start when its first event is there",
+            file=position.file,
+            position=position.pos,
+        )
     tracker = SchemaTracker(history, tables.captures, case_sensitive=True)
     # As the tail does.
     tracker.forget_before(position)
     return replace(
         found,
         history=tracker.history,
-        fingerprint=log.fingerprint_at(position),
+        fingerprint=fingerprint,
         executed=executed_at(log, position),
     )
 

@@ -97,7 +97,7 @@ class StreamFiles:
 
         Newly captured tables are known if the files contain their DDL.
         """
-        log = FileLog.numbered(self._path)
+        log = FileLog.open(self._path, is_numbered=True)
         captures = self._options.table_filter(True).captures
         found = history_of_files(log, self._options).select(
             lambda *name: captures(*name) and history.state(position, *name) is None
@@ -112,7 +112,8 @@ class StreamFiles:
 
     def last_table(self, database: str, table: str) -> TableSchema | None:
         """Return the last schema of a table in the files; None if it is not known."""
-        history = history_of_files(FileLog.numbered(self._path), self._options)
+        log = FileLog.open(self._path, is_numbered=True)
+        history = history_of_files(log, self._options)
         versions = history.versions(database, table)
         schema = versions[-1][1] if versions else None
         return schema if isinstance(schema, TableSchema) else None

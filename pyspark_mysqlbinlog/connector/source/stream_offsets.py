@@ -99,6 +99,9 @@ class StreamOffsets:
         history = SchemaHistory.unpack(offset.schemas)
         if offset.tables == self._options.table_filter_hash:
             return history
+        if self._options.path is not None and offset.tables in self._options.table_filter_hashes:
+            # What a server knew of these tables is complete.
+            return history
         return self._server.history_for_other_tables(history, start.position, start.fingerprint)
 
     def prepared_xa(self, offset: Offset) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from time import monotonic, time
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidInterval, GtidSet
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog
@@ -34,9 +34,11 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.gtid_sets import parse_gtid_set
+from pyspark_mysqlbinlog.protocol.locations import is_url, located
 
 __all__ = ["FileTail"]
 
@@ -167,17 +169,23 @@ class FileTail(LogTail):
         )
 
     def _measure(self, log: FileLog) -> None:
-        """Record the end of the last file."""
+        """Record the end of the last file; not in a store, where each size is a request."""
         now = monotonic()
-        if self._measured_at is not None and now - self._measured_at < _MEASURE_SECONDS:
+        is_due = self._measured_at is None or now - self._measured_at >= _MEASURE_SECONDS
+        if not log.paths or not is_due or is_url(self._pattern):
             return
         self._measured_at = now
-        with suppress(OSError, MySQLBinlogError):
-            sizes = {Position.of(name, 4): size for name, size in log.sizes().items()}
-            if sizes:
-                last = max(sizes)
-                end = last._replace(pos=sizes[last])
-                self.lag.on_server_status(end, sizes, int(time()))
+        with suppress(OSError):
+            paths = [located(path) for path in log.paths]
+            # The content of a compressed file is known only after it was read.
+            sizes = {
+                Position.of(path.name, FIRST_EVENT): path.stat().st_size
+                for path in paths
+                if binlog_name(path) == path.name
+            }
+            end = max(sizes, default=None)
+            if end is not None and end.number == log.numbers[-1]:
+                self.lag.on_server_status(end._replace(pos=sizes[end]), sizes, int(time()))
 
 
 def _check_previous(walk: TransactionScanner, event: Event) -> None:

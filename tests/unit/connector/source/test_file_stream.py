@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import TIMESTAMP, LogBuilder
-from helpers.file_streams import FileStream
+from helpers.events import TIMESTAMP, LogBuilder, query_body, rows_body, table_map
+from helpers.file_streams import FileStream, values
+from helpers.filter_harness import xa, xid
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log import followed_files
+from pyspark_mysqlbinlog.connector.tail import transaction_scanner
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,
     BinlogPurgedError,
@@ -18,6 +22,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,
     OptionError,
+    UnknownSchemaError,
     UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.protocol.events import EventType
@@ -372,6 +377,88 @@ def test_a_file_of_another_server(stream: FileStream, tmp_path: Path) -> None:
     other = LogBuilder("b.000002", timestamp=TIMESTAMP + 1000)
     other.format_description().begin().rows(1, "t", 2).xid().write(tmp_path)
     fails(stream, BinlogGapError, "1000 seconds between them")
+
+
+def test_a_limit_of_rows(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= {"maxRowsPerTrigger": "1"}
+    log(1, 1, 2).write(tmp_path)
+    log(2, 3, ends="").write(tmp_path)
+    stream.begin()
+    assert stream.available() == [1, 2, 3]
+    assert [len(rows) for _, _, rows in stream.batches] == [1, 1, 1]
+    stream.replay()
+
+
+def test_a_large_transaction_is_read_by_several_tasks(
+    stream: FileStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.texts |= {"targetPartitionBytes": "400k"}
+    monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 1 << 16)
+    made = log(1, 1, ends="").begin()
+    made.add(EventType.TABLE_MAP_EVENT, table_map(1, "t"))
+    count, each = 300, 1_000
+    for n in range(count):
+        body = rows_body(1, *range(n * each, (n + 1) * each), last=n == count - 1)
+        made.add(EventType.WRITE_ROWS_EVENT, body)
+    whole = content(made.xid())
+    path = tmp_path / "b.000001"
+    path.write_bytes(whole[: len(whole) // 2])
+    stream.begin()
+    assert stream.available() == [1]
+    path.write_bytes(whole)
+    stream.restart()
+    assert stream.spark is not None
+    assert stream.checkpoint is not None
+    stream.spark.reader.prepareForTriggerAvailableNow()
+    end = stream.spark.next_batch(stream.checkpoint)
+    assert len(stream.spark.reader.partitions(stream.checkpoint, end)) == 4
+    assert values(stream.spark.rows(stream.checkpoint, end)) == list(range(count * each))
+
+
+@pytest.mark.parametrize("start", ["b.000001:4", "b.000002:4"])
+def test_xa_whose_commit_is_in_a_later_file(stream: FileStream, tmp_path: Path, start: str) -> None:
+    """Also if the stream begins between the two; then the earlier file is searched."""
+    stream.texts |= {"startingOffset": start}
+    xa(log(1, ends=""), b"a", "t").rotate("b.000002").write(tmp_path)
+    second = log(2, 2, ends="")
+    second.write(tmp_path)
+    stream.begin()
+    assert stream.available() == [2]
+    second.query(f"XA COMMIT {xid(b'a')}").write(tmp_path)
+    assert stream.restart().available() == [1]
+    stream.replay()
+
+
+def test_columns_that_a_later_statement_changes(stream: FileStream, tmp_path: Path) -> None:
+    stream.texts |= SHORT
+    made = log(1, 1, ends="")
+    made.write(tmp_path)
+    stream.begin().wait_for([1])
+    made.query("ALTER TABLE t RENAME TO u").query("CREATE TABLE t (a INT)")
+    made.begin().rows(2, "t", 2).xid().write(tmp_path)
+    stream.wait_for([1, 2])
+    stream.restart()
+    made.query("DROP TABLE t").query("CREATE TABLE t LIKE nowhere")
+    made.begin().rows(3, "t", 3).xid().write(tmp_path)
+    fails(stream, UnknownSchemaError, "nowhere")
+    stream.replay()
+
+
+def test_a_character_set_that_is_not_proven(stream: FileStream, tmp_path: Path) -> None:
+    """A batch read takes the session's if a table map confirms it, and there may be none yet."""
+    # collation_server utf8_general_ci
+    variables = bytes([4, 33, 0, 33, 0, 33, 0])
+    made = log(1, 1, ends="")
+    sql = "CREATE TABLE c (a VARCHAR(5))"
+    made.add(EventType.QUERY_EVENT, query_body(sql, variables=variables))
+    made.write(tmp_path)
+    stream.texts["tables"] = "d.*"
+    stream.begin().wait_for([1])
+    assert stream.spark is not None
+    start, *_ = stream.batches[0]
+    history = SchemaHistory.unpack(start["schemas"].rpartition(":")[2])
+    assert history.at(END_OF_SEQUENCE, "d", "t") is not None
+    assert history.at(END_OF_SEQUENCE, "d", "c") is None
 
 
 def test_names_of_unfinished_copies_are_passed_over(stream: FileStream, tmp_path: Path) -> None:

@@ -1,0 +1,13 @@
+"""A mirror reads a server, whose tables have columns and existing rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.errors import OptionError
+
+
+def test_a_mirror_refuses_files() -> None:
+    with pytest.raises(OptionError, match="option path: a mirror needs a server"):
+        DeltaMirror("/lake/{table}", "/checkpoint", {"path": "/logs", "startingOffset": "earliest"})
