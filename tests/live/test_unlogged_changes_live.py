@@ -26,6 +26,10 @@ def stopped(stream: Spark) -> Exception:
     return wait_until(lambda: tail.buffer.error, "the stream stops")
 
 
+CREATE_FUNCTION = (
+    "CREATE FUNCTION f(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA"
+    " BEGIN INSERT INTO t VALUES (i, 1); RETURN i; END"
+)
 # What is created, and the statement that changes shop.t by another name.
 ROUTES = {
     "a view": (["CREATE VIEW v AS SELECT id, n FROM t"], "INSERT INTO v VALUES (7, 7)"),
@@ -36,6 +40,10 @@ ROUTES = {
     "a trigger": (
         ["CREATE TRIGGER g AFTER INSERT ON other FOR EACH ROW INSERT INTO t VALUES (NEW.id, 1)"],
         "INSERT INTO other VALUES (7)",
+    ),
+    "a function": (
+        [CREATE_FUNCTION],
+        "INSERT INTO other VALUES (f(7))",
     ),
     "a trigger that calls": (
         [
@@ -67,8 +75,8 @@ def test_a_statement_that_changes_a_captured_table_by_another_name_stops(
         stream.reader.stop()
     assert isinstance(error, StatementFormatError)
     assert change[:20] in error.message
-    words = {"view": "is a view", "trigger": "a trigger of"}
-    assert words["view" if "view" in route else "trigger"] in error.message
+    words = {"view": "is a view", "trigger": "a trigger of", "function": "f is a function"}
+    assert words[route.split()[1]] in error.message
 
 
 def test_a_statement_on_an_unrelated_table_does_not_stop(
@@ -88,7 +96,7 @@ def test_a_statement_on_an_unrelated_table_does_not_stop(
         any_server.execute(
             "SET SESSION binlog_format = 'STATEMENT'",
             "INSERT INTO other VALUES (1)",
-            "INSERT INTO v VALUES (2)",
+            "INSERT INTO v (id) VALUES (ABS(-2))",
             "SET SESSION binlog_format = 'ROW'",
             "INSERT INTO t VALUES (3)",
             database=any_database,
