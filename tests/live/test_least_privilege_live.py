@@ -65,12 +65,8 @@ def test_a_snapshot_with_the_documented_grants(run: Run) -> None:
 
 @pytest.mark.parametrize(("missing", "kind", "words"), MISSING, ids=[each[0] for each in MISSING])
 def test_without_one_of_them_the_error_names_it(
-    any_server: Server, run: Run, missing: str, kind: type[MySQLBinlogError], words: str
+    run: Run, missing: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
-    if missing.startswith("PROCESS") and any_server.is_mysql9():
-        # With GTIDs, its default, a snapshot does not need it.
-        assert sorted(set(run(STREAM, startingOffset="snapshot"))) == [1, 2]
-        return
     grants = tuple(grant for grant in SNAPSHOT if grant != missing)
     with pytest.raises(kind, match=words):
         run(grants, startingOffset="snapshot")
