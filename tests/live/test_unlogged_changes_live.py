@@ -117,11 +117,14 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
         "CREATE TABLE part (id INT PRIMARY KEY) ENGINE = MyISAM",
         "CREATE TABLE whole (id INT PRIMARY KEY) ENGINE = MERGE UNION = (part)",
         "CREATE TABLE quick (id INT PRIMARY KEY) ENGINE = MEMORY",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "CREATE VIEW seen AS SELECT id FROM part",
+        "CREATE TRIGGER g AFTER INSERT ON other FOR EACH ROW DELETE FROM quick WHERE id = NEW.id",
         database=any_database,
     )
     tables = ",".join(f"{any_database}.{name}" for name in ("parent", "child", "part", "quick"))
     stream = Spark(new_reader(any_server, tables))
-    with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
+    with caplog.at_level(logging.INFO, "pyspark_mysqlbinlog"):
         try:
             stream.latest(stream.initial())
             tail = stream.reader._tail
@@ -135,6 +138,8 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
     cascade = f"foreign keys change rows of {any_database}.child (ON DELETE CASCADE"
     assert (cascade in text) == (not any_server.is_mysql9())
     assert f"rows of {any_database}.part that are changed through the MERGE table" in text
+    assert f"{any_database}.part through the view {any_database}.seen" in text
+    assert f"{any_database}.quick through triggers of {any_database}.other" in text
     assert (f"{any_database}.quick: a restart of the server empties" in text) == is_old
 
 

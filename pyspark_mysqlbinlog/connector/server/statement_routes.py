@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.errors import StatementFormatError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
-__all__ = ["StatementRoutes"]
+__all__ = ["StatementRoutes", "names_in"]
 
 _KIND = (
     "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
@@ -117,7 +117,7 @@ class StatementRoutes:
             name = f"a trigger of {'.'.join(table)}"
             if _CALL.search(str(body)):
                 return f"{name} calls a procedure, which may change a captured table"
-            for used in _names_in(str(body), table[0]):
+            for used in names_in(str(body), table[0]):
                 if self._captures(*used):
                     return f"{name} uses the captured {'.'.join(used)}"
         grants = Grants.ask(client, case_sensitive=self._case_sensitive)
@@ -135,10 +135,10 @@ class StatementRoutes:
         text = "".join(str(row[0] or "") for row in client.query(_VIEW, view))
         if not text:
             return f"{name} whose tables this account cannot see (GRANT SHOW VIEW)"
-        for used in _names_in(text, view[0]):
+        for used in names_in(text, view[0]):
             if self._captures(*used):
                 return f"{name} that uses the captured {'.'.join(used)}"
-        for used in _names_in(text, view[0]):
+        for used in names_in(text, view[0]):
             # A column, too, may look like a table: then there is none.
             if used != view and client.query(_KIND, used):
                 inner = self._route(client, used, visited)
@@ -151,7 +151,7 @@ def _may_be_route(table: Table) -> bool:
     return table[0].lower() not in SYSTEM_DATABASES
 
 
-def _names_in(text: str, database: str) -> list[Table]:
+def names_in(text: str, database: str) -> list[Table]:
     """Return what may be a table in a definition, sorted."""
     found = set()
     for groups in _NAME.findall(text):
