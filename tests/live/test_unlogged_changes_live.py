@@ -26,6 +26,10 @@ def stopped(stream: Spark) -> Exception:
     return wait_until(lambda: tail.buffer.error, "the stream stops")
 
 
+CREATE_FUNCTION = (
+    "CREATE FUNCTION f(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA"
+    " BEGIN INSERT INTO t VALUES (i, 1); RETURN i; END"
+)
 # What is created, and the statement that changes shop.t by another name.
 ROUTES = {
     "a view": (["CREATE VIEW v AS SELECT id, n FROM t"], "INSERT INTO v VALUES (7, 7)"),
@@ -36,6 +40,10 @@ ROUTES = {
     "a trigger": (
         ["CREATE TRIGGER g AFTER INSERT ON other FOR EACH ROW INSERT INTO t VALUES (NEW.id, 1)"],
         "INSERT INTO other VALUES (7)",
+    ),
+    "a function": (
+        [CREATE_FUNCTION],
+        "INSERT INTO other VALUES (f(7))",
     ),
     "a trigger that calls": (
         [
@@ -67,8 +75,8 @@ def test_a_statement_that_changes_a_captured_table_by_another_name_stops(
         stream.reader.stop()
     assert isinstance(error, StatementFormatError)
     assert change[:20] in error.message
-    words = {"view": "is a view", "trigger": "a trigger of"}
-    assert words["view" if "view" in route else "trigger"] in error.message
+    words = {"view": "is a view", "trigger": "a trigger of", "function": "f is a function"}
+    assert words[route.split()[1]] in error.message
 
 
 def test_a_statement_on_an_unrelated_table_does_not_stop(
@@ -88,7 +96,7 @@ def test_a_statement_on_an_unrelated_table_does_not_stop(
         any_server.execute(
             "SET SESSION binlog_format = 'STATEMENT'",
             "INSERT INTO other VALUES (1)",
-            "INSERT INTO v VALUES (2)",
+            "INSERT INTO v (id) VALUES (ABS(-2))",
             "SET SESSION binlog_format = 'ROW'",
             "INSERT INTO t VALUES (3)",
             database=any_database,
@@ -109,11 +117,14 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
         "CREATE TABLE part (id INT PRIMARY KEY) ENGINE = MyISAM",
         "CREATE TABLE whole (id INT PRIMARY KEY) ENGINE = MERGE UNION = (part)",
         "CREATE TABLE quick (id INT PRIMARY KEY) ENGINE = MEMORY",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "CREATE VIEW seen AS SELECT id FROM part",
+        "CREATE TRIGGER g AFTER INSERT ON other FOR EACH ROW DELETE FROM quick WHERE id = NEW.id",
         database=any_database,
     )
     tables = ",".join(f"{any_database}.{name}" for name in ("parent", "child", "part", "quick"))
     stream = Spark(new_reader(any_server, tables))
-    with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
+    with caplog.at_level(logging.INFO, "pyspark_mysqlbinlog"):
         try:
             stream.latest(stream.initial())
             tail = stream.reader._tail
@@ -127,6 +138,8 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
     cascade = f"foreign keys change rows of {any_database}.child (ON DELETE CASCADE"
     assert (cascade in text) == (not any_server.is_mysql9())
     assert f"rows of {any_database}.part that are changed through the MERGE table" in text
+    assert f"{any_database}.part through the view {any_database}.seen" in text
+    assert f"{any_database}.quick through triggers of {any_database}.other" in text
     assert (f"{any_database}.quick: a restart of the server empties" in text) == is_old
 
 

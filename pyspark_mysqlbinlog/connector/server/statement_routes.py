@@ -1,4 +1,4 @@
-"""Whether a statement that names no captured table changes one: through a view or a trigger.
+"""Whether a statement that names no captured table changes one: by a view, trigger or function.
 
 With row format the rows themselves are logged, whatever a statement names. A session with another
 binlog_format has its statements logged instead, and then the server is asked what their tables are.
@@ -6,7 +6,8 @@ It shows them as they are now: a view or trigger that was dropped since then is 
 
 A view shows its definition only to accounts with SHOW VIEW, and a table its triggers only to those
 with TRIGGER. A definition names its tables with their databases; the body of a trigger may leave
-them out.
+them out. A stored function is shown to accounts that may execute or alter it; what it changes is
+not searched in its body, because a function that changes nothing is rarely in such a statement.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pyspark_mysqlbinlog.errors import StatementFormatError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
-__all__ = ["StatementRoutes"]
+__all__ = ["StatementRoutes", "names_in"]
 
 _KIND = (
     "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
@@ -34,8 +35,13 @@ _TRIGGERS = (
     "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS"
     " WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s"
 )
+_FUNCTIONS = (
+    "SELECT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
+    " WHERE ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_SCHEMA <> 'sys'"
+)
 _IDENTIFIER = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
 _NAME = re.compile(rf"{_IDENTIFIER}(?:\s*\.\s*{_IDENTIFIER})?")
+_CALLED = re.compile(rf"{_IDENTIFIER}\s*\(")
 _CALL = re.compile(r"\bCALL\b", re.IGNORECASE)
 
 
@@ -59,6 +65,7 @@ class StatementRoutes:
         self._captures = captures
         self._case_sensitive = case_sensitive
         self._checked: set[Table] = set()
+        self._no_functions: set[str] = set()
 
     def check(self, logged: LoggedStatement) -> None:
         """Raise for a statement that changes a captured table, or may.
@@ -70,20 +77,33 @@ class StatementRoutes:
         """
         named = {table for table in logged.statement.tables or () if _may_be_route(table)}
         new = named - self._checked
-        if not new:
+        called = {
+            (quoted.replace("``", "`") or plain).lower()
+            for quoted, plain in _CALLED.findall(logged.text)
+        } - self._no_functions
+        if not new and not called:
             return
         with ReplicaClient.connect(self._settings) as client:
-            for table in sorted(new):
-                route = self._route(client, table, set())
-                if route is not None:
-                    raise StatementFormatError(
-                        f"a change of {'.'.join(table)} was logged as a statement, not as rows:"
-                        f" {logged.statement.head!r}, and {route}; set binlog_format=ROW globally"
-                        " and in every session, then start again with a new checkpoint after this"
-                        " position",
-                        table=".".join(table),
-                    )
+            routes = [(table, self._route(client, table, set())) for table in sorted(new)]
+            routes += [(table, self._function(client, called)) for table in sorted(named)[:1]]
+        for table, route in routes:
+            if route is not None:
+                raise StatementFormatError(
+                    f"a change of {'.'.join(table)} was logged as a statement, not as rows:"
+                    f" {logged.statement.head!r}, and {route}; set binlog_format=ROW globally and"
+                    " in every session, then start again with a new checkpoint after this position",
+                    table=".".join(table),
+                )
         self._checked |= new
+        self._no_functions |= called
+
+    @staticmethod
+    def _function(client: ReplicaClient, called: set[str]) -> str | None:
+        """Return how a stored function of one of these names may change a captured table."""
+        for database, function in client.query(_FUNCTIONS) if called else ():
+            if str(function).lower() in called:
+                return f"{database}.{function} is a function, which may change a captured table"
+        return None
 
     def _route(self, client: ReplicaClient, table: Table, visited: set[Table]) -> str | None:
         """Return how a change of a table changes a captured one; None if it does not."""
@@ -97,7 +117,7 @@ class StatementRoutes:
             name = f"a trigger of {'.'.join(table)}"
             if _CALL.search(str(body)):
                 return f"{name} calls a procedure, which may change a captured table"
-            for used in _names_in(str(body), table[0]):
+            for used in names_in(str(body), table[0]):
                 if self._captures(*used):
                     return f"{name} uses the captured {'.'.join(used)}"
         grants = Grants.ask(client, case_sensitive=self._case_sensitive)
@@ -115,10 +135,10 @@ class StatementRoutes:
         text = "".join(str(row[0] or "") for row in client.query(_VIEW, view))
         if not text:
             return f"{name} whose tables this account cannot see (GRANT SHOW VIEW)"
-        for used in _names_in(text, view[0]):
+        for used in names_in(text, view[0]):
             if self._captures(*used):
                 return f"{name} that uses the captured {'.'.join(used)}"
-        for used in _names_in(text, view[0]):
+        for used in names_in(text, view[0]):
             # A column, too, may look like a table: then there is none.
             if used != view and client.query(_KIND, used):
                 inner = self._route(client, used, visited)
@@ -131,7 +151,7 @@ def _may_be_route(table: Table) -> bool:
     return table[0].lower() not in SYSTEM_DATABASES
 
 
-def _names_in(text: str, database: str) -> list[Table]:
+def names_in(text: str, database: str) -> list[Table]:
     """Return what may be a table in a definition, sorted."""
     found = set()
     for groups in _NAME.findall(text):

@@ -5,14 +5,18 @@
 * MEMORY tables: a restart of the server empties them. It logs a statement when a session first uses
   the table. 5.6.24 and MariaDB log none if that session has sql_log_bin = 0; 5.7.41 and 9.7.4 log
   it (measured, MariaDB on 10.11 and 11.8).
+* Views, and triggers of other tables: only in statement format, and then the stream stops if it can
+  (see `statement_routes`). So they are named in an INFO line.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection
 
 from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
+from pyspark_mysqlbinlog.connector.server.statement_routes import names_in
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table
@@ -20,9 +24,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["warn_of_unlogged_changes"]
 
+_LOG = logging.getLogger("pyspark_mysqlbinlog")
 _ENGINES = (
     "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES"
     " WHERE TABLE_SCHEMA = %s AND ENGINE IN ('MEMORY', 'MRG_MYISAM')"
+)
+_VIEWS = "SELECT TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = %s"
+_TRIGGERS = (
+    "SELECT EVENT_OBJECT_TABLE, ACTION_STATEMENT FROM information_schema.TRIGGERS"
+    " WHERE EVENT_OBJECT_SCHEMA = %s"
 )
 _UNION = re.compile(r" UNION=\((.*?)\)(?: |$)", re.DOTALL)
 _NAME = re.compile(r"(?:`((?:[^`]|``)+)`\.)?`((?:[^`]|``)+)`")
@@ -47,6 +57,7 @@ def warn_of_unlogged_changes(
                 f" these changes, and so does this query: {_SEE}"
             )
         _warn_of_engines(client, tables)
+        _tell_of_routes(client, tables)
     except AccessDeniedError as error:
         warn_once(f"not checked which tables change without row events: {error.message}")
 
@@ -65,6 +76,22 @@ def _warn_of_engines(client: ReplicaClient, tables: Collection[Table]) -> None:
         warn_once(
             f"{', '.join(sorted(emptied))}: a restart of the server empties MEMORY tables, and it"
             f" does not log that if the first session that uses one has sql_log_bin = 0: {_SEE}"
+        )
+
+
+def _tell_of_routes(client: ReplicaClient, tables: Collection[Table]) -> None:
+    found = set()
+    for database in {database for database, _ in tables}:
+        for query, what in ((_VIEWS, "the view"), (_TRIGGERS, "triggers of")):
+            for name, text in client.query(query, [database]):
+                used = [".".join(each) for each in names_in(str(text), database) if each in tables]
+                if used and (database, name) not in tables:
+                    found.add(f"{', '.join(used)} through {what} {database}.{name}")
+    if found:
+        _LOG.info(
+            "some sessions may change %s: they must have binlog_format=ROW, or their statements"
+            " stop this query",
+            "; ".join(sorted(found)),
         )
 
 
