@@ -54,7 +54,7 @@ __all__ = ["FollowedFiles"]
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
 _STOP = int(EventType.STOP_EVENT)
-# Seconds between two looks at the path.
+# Seconds between two listings of the path.
 _POLL_SECONDS = 0.2
 _REMOTE_POLL_SECONDS = 5.0
 # Seconds that a file without ROTATE or STOP must not grow before the next file is read.
@@ -80,7 +80,7 @@ class FollowedFiles:
     Attributes
     ----------
     compared : the start was found in its file.
-    looked : the end of what was looked at: of a file that ends inside an event, the file's size.
+    looked : the end of what was inspected: of a file that ends inside an event, the file's size.
     """
 
     def __init__(
