@@ -192,8 +192,8 @@ def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
 
 def _shown(text: str) -> str:
     """Return a server's text without what would change a terminal or fill a log."""
-    text = text[:_MAX_SHOWN_CHARACTERS]
-    return "".join(each if each.isprintable() or each.isspace() else "�" for each in text)
+    text = " ".join(text[:_MAX_SHOWN_CHARACTERS].split())
+    return "".join(each if each.isprintable() else "�" for each in text)
 
 
 def dump_error(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 from helpers.change_logs import assert_replay, change_log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
@@ -14,6 +17,7 @@ from helpers.mirror_process import last_offset
 from helpers.replication import promote, replicating_servers, wait_for_replica
 from helpers.servers import LocalServer, MySQL56Server
 from helpers.waiting import wait_until
+from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 
 TABLES = ("t", "k")
@@ -28,6 +32,8 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
             "CREATE DATABASE shop CHARACTER SET utf8mb4",
             "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)",
             "CREATE TABLE shop.k (v INT)",
+            "CREATE TABLE shop.p (id INT PRIMARY KEY, v INT) PARTITION BY RANGE (id)"
+            " (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 VALUES LESS THAN (200))",
             "INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3)",
             "INSERT INTO shop.k VALUES (1), (1)",
         )
@@ -109,3 +115,129 @@ def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
     mirrored.execute("INSERT INTO t VALUES (4, 4)", "DELETE FROM k LIMIT 1")
     mirrored.run()
     mirrored.assert_equal(*TABLES)
+
+
+@pytest.fixture
+def both(spark: SparkSession, pair: list[LocalServer], tmp_path: Path) -> MirroredDatabase:
+    """A mirror that knows both servers, with change logs."""
+    mirrored = MirroredDatabase(
+        spark,
+        pair[0],
+        "shop",
+        tmp_path,
+        startingOffset="snapshot",
+        connectTimeout="2s",
+        host=",".join(f"{server.host}:{server.port}" for server in pair),
+    )
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    return mirrored
+
+
+def end_in_batch(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, *, applied: bool
+) -> None:
+    """Let the driver die in its next batch: before it, or after it and before Spark knows."""
+    call = DeltaMirror.__call__
+
+    def ends(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
+        if applied:
+            call(mirror, batch, number)
+        raise RuntimeError("the driver dies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaMirror, "__call__", ends)
+        with pytest.raises(StreamingQueryException, match="the driver dies"):
+            mirrored.run()
+
+
+def test_server_that_returns_within_a_batch_delivers_its_chunks(
+    both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read in the ordinary way, not by what reads the binlog elsewhere."""
+    primary, _ = pair
+    rows = ", ".join(f"({number}, 1)" for number in range(1000, 5000))
+    primary.execute(f"INSERT INTO shop.t VALUES {rows}")
+    both.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
+    both.options["retryTimeout"] = "60s"
+    call = DeltaMirror.__call__
+    planned = list[int]()
+
+    def ends(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
+        primary.execute(f"INSERT INTO shop.k VALUES ({number})")
+        first, last = (_offset(both, each) for each in (max(number - 1, 0), number))
+        if first.position != last.position and last.reads_chunks_since(first):
+            planned.append(number)
+            raise RuntimeError("the driver dies")
+        call(mirror, batch, number)
+
+    def restarts(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
+        if number == planned[0]:
+            primary.kill()
+            threading.Timer(3, primary.start).start()
+        call(mirror, batch, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaMirror, "__call__", ends)
+        with pytest.raises(StreamingQueryException, match="the driver dies"):
+            both.mirror().start(both.spark).awaitTermination()
+        patched.setattr(DeltaMirror, "__call__", restarts)
+        both.run()
+    both.run()
+    both.assert_equal(*TABLES)
+    assert_replay(both, "t", "id")
+
+
+def test_batch_that_was_purged_after_it_was_applied_is_there_once(
+    both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server is alive and has purged it, and the other one has it."""
+    primary, replica = pair
+    both.options["failOnDataLoss"] = "false"
+    both.run()
+    both.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
+    end_in_batch(both, monkeypatch, applied=True)
+    wait_for_replica(replica, primary)
+    primary.rotate()
+    file = primary.position()[0]
+
+    def is_purged() -> bool:
+        primary.execute(f"PURGE BINARY LOGS TO '{file}'")
+        return bool(primary.binlog_files()[0][0] == file)
+
+    wait_until(is_purged, "the binlog is purged", every=0.1)
+    both.execute("INSERT INTO t VALUES (11, 11)", "INSERT INTO k VALUES (11)")
+    wait_for_replica(replica, primary)
+    both.run()
+    both.assert_equal(*TABLES)
+    assert [row["op"] for row in assert_replay(both, "t", "id")].count("c") == 2
+    assert [row["op"] for row in rows_of_log(both, "k")].count("c") == 2
+
+
+def test_planned_batch_that_loses_rows_waits_for_its_server(
+    both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where rows are lost is known by positions of that server."""
+    primary, replica = pair
+    both.options |= {"reloadAfterDdl": "true", "retryTimeout": "3s"}
+    both.execute("INSERT INTO p VALUES (1, 1), (101, 1)")
+    both.run()
+    both.execute(
+        "INSERT INTO p VALUES (5, 5), (105, 5)",
+        "ALTER TABLE p DROP PARTITION p0",
+        "INSERT INTO p VALUES (107, 7)",
+    )
+    end_in_batch(both, monkeypatch, applied=False)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    with pytest.raises(StreamingQueryException, match="a snapshot is not done"):
+        both.run()
+    primary.start()
+    both.run()
+    both.run()
+    both.assert_equal("p", *TABLES)
+    assert_replay(both, "p", "id")
+
+
+def _offset(mirrored: MirroredDatabase, number: int) -> Offset:
+    text = (mirrored.folder / "checkpoint" / "offsets" / str(number)).read_text()
+    return Offset.from_dict(json.loads(text.splitlines()[-1]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from helpers.cutting_proxy import cutting_proxy
+from helpers.log_names import INDEX, restart_with_log_name
 from helpers.replication import (
     REPLICATION_OPTIONS,
     promote,
@@ -276,6 +278,42 @@ def test_planned_batch_with_ddl_waits_for_its_server(
         stream(new_stream, pair, retryTimeout="3s").rows(start, end)
     primary.start()
     assert ids(stream(new_stream, pair).rows(start, end)) == [4]
+
+
+def test_planned_batch_across_base_names_of_the_other_server_is_refused(
+    mysql56: object, new_stream: NewStream
+) -> None:
+    """Its first position has a larger number than its last one: nothing must be taken for all."""
+    with ExitStack() as stack:
+        pair: list[LocalServer] = [
+            stack.enter_context(
+                MySQL56Server(options=[*REPLICATION_OPTIONS, INDEX, f"--server-id={number}"])
+            )
+            for number in (1, 2)
+        ]
+        primary, replica = pair
+        replicate(replica, primary)
+        primary.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
+        for _ in range(4):
+            replica.rotate()
+        spark = stream(new_stream, pair)
+        start = spark.initial()
+        insert(primary, TABLE, 3)
+        _, start = read_until(spark, start, 3)
+        insert(primary, TABLE, 4)
+        wait_for_replica(replica, primary)
+        restart_with_log_name(replica, "other-bin")
+        start_applying(replica)
+        insert(primary, TABLE, 5)
+        wait_for_replica(replica, primary)
+        spark.wait_for_tail(primary)
+        end = spark.next_batch(start)
+        spark.reader.stop()
+        primary.kill()
+        with pytest.raises(FailoverError, match="the binlog got another base name"):
+            stream(new_stream, pair).rows(start, end)
+        primary.start()
+        assert ids(stream(new_stream, pair).rows(start, end)) == [4, 5]
 
 
 def test_prepared_rows_wait_for_their_server(mysql9: object, new_stream: NewStream) -> None:

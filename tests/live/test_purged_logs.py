@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.types import StringType
 
 from helpers.cutting_proxy import cutting_proxy
-from helpers.replication import replicating_servers, wait_for_replica
+from helpers.replication import promote, replicating_servers, wait_for_replica
 from helpers.servers import (
     LocalServer,
     MariaDB11Server,
@@ -31,6 +31,7 @@ from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     BinlogReplacedError,
+    ServerError,
     UnknownSchemaError,
     UnsupportedTransactionError,
 )
@@ -576,3 +577,21 @@ def test_another_server_that_has_the_purged_part_comes_first(
         start = end
     assert (got, start["epoch"]) == (["gap", 5], 7)
     assert start["gtid"] == executed(replica)
+
+
+def test_another_server_under_the_same_name_proves_no_purge(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    """It has not the file of a planned batch: that says nothing about the server of the batch."""
+    primary, replica = pair
+    stream = new_stream(primary, "d.t", **CONTINUE)
+    start = begun(stream)
+    insert(primary, "d.t", 1, 2)
+    end = stream.next_batch(start)
+    stream.reader.stop()
+    wait_for_replica(replica, primary)
+    promote(replica)
+    purge(replica)
+    with pytest.raises(ServerError, match="the checkpoint belongs to the server"):
+        new_stream(replica, "d.t", **CONTINUE).rows(start, end)
+    assert told(new_stream(primary, "d.t", **CONTINUE).rows(start, end)) == [1, 2]

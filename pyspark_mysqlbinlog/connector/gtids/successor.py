@@ -10,7 +10,7 @@ their GTIDs nevertheless, so such a server is not used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
@@ -37,7 +37,7 @@ _FILTERS = ("Do_DB", "Ignore_DB", "Do_Table", "Ignore_Table", "Wild_Do_Table", "
 class Successor:
     """A server, and the position in its binlog where it continues another one's.
 
-    settings : with its address alone.
+    settings : for connections to this server alone.
     """
 
     settings: ServerSettings
@@ -74,7 +74,9 @@ def find_successor(
                     refused.append(f"{one.address} is the server that was lost")
                     continue
                 _check_logs_all(client, options, history)
-                return successor_on(one, uuid, executed)
+                # Another server may answer at this address the next time.
+                bound = replace(one, server_uuid=uuid, others=((one.host, one.port),))
+                return successor_on(bound, uuid, executed)
         except MySQLBinlogError as error:
             refused.append(f"{one.address}: {error.message}")
     after = "an unknown GTID set" if executed is None else executed

@@ -46,6 +46,13 @@ class RangeBounds:
         is_boundary: bool = True,
         offset: int = 0,
     ) -> None:
+        if start.order > end.order:
+            # To read nothing would lose what is there.
+            raise InvalidPositionError(
+                f"the range ends at {end}, before its start, {start}",
+                file=end.file,
+                position=end.pos,
+            )
         self._log = log
         self._end = end
         self._known = known

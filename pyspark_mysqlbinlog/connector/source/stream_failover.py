@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.gtids.successor import Successor, find_successor, successor_on
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
@@ -171,11 +172,10 @@ class StreamFailover:
         history = SchemaHistory.unpack(last.schemas)
         if history.from_position(last.position) != history:
             return "tables change in the batch"
-        return _bound_to_server(first)
+        return _bound_to_server(first) or _bound_to_server(last)
 
     def _on_another(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch as another server's binlog has them."""
-        settings = self._options.server_settings()
         end = call_with_retry(
             self._options.retry_timeout,
             find_successor,
@@ -185,11 +185,14 @@ class StreamFailover:
             SchemaHistory.unpack(last.schemas),
         )
         # On the same server, whatever the others have.
-        begin = successor_on(
-            replace(settings, host=end.settings.host, port=end.settings.port, others=()),
-            end.server_uuid,
-            first.executed,
-        )
+        begin = successor_on(end.settings, end.server_uuid, first.executed)
+        order = FileOrder.of_server(end.settings, begin.position.file)
+        until = order.position(end.position.file, end.position.pos)
+        if not until.is_in_sequence_of(begin.position) or until < begin.position:
+            raise FailoverError(
+                f"on {end.settings.address} the batch is between {begin.position} and"
+                f" {end.position}, where the binlog got another base name or its numbers restarted"
+            )
         self._may_be_replayed = True
         return _moved(first, begin, _EPOCHS - 1), _moved(last, end, _EPOCHS - 1)
 

@@ -17,7 +17,7 @@ that end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
@@ -131,7 +131,12 @@ class StreamGaps:
         begins = {text: PreparedXa.parse(text) for text in offset.prepared_xa}
         if not any(begins.values()):
             return offset
-        files = self._server.ask(binlog_files)
+
+        def ask(client: ReplicaClient) -> Mapping[str, int]:
+            check_identity(client, offset.server_uuid)
+            return binlog_files(client)
+
+        files = self._server.ask(ask)
         known = tuple(text for text, xa in begins.items() if xa is None or xa.file in files)
         if known == offset.prepared_xa:
             return offset
@@ -209,7 +214,11 @@ class StreamGaps:
 
 
 def is_lost(client: ReplicaClient, first: Offset, last: Offset) -> bool:
-    """Return whether a file that the batch between two offsets needs was purged."""
+    """Return whether a file that the batch between two offsets needs was purged.
+
+    ServerError if it is another server than that of the batch.
+    """
+    check_identity(client, first.server_uuid)
     decided = {*first.prepared_xa} - {*last.prepared_xa}
     files = [each.file for each in map(PreparedXa.parse, decided) if each is not None]
     needed = [first.position, *(Position.of(file, FIRST_EVENT) for file in files)]

@@ -224,8 +224,9 @@ class BatchRunner:
     def _sub_batches(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[SubBatch]:
         """Yield the batch between two offsets as one or several sub-batches."""
         is_in_memory = self.reading.is_handed_over(before, end)
-        if not is_in_memory and self._replay.is_due(before, end):
-            yield self._replay.read(before, end)
+        replayed = None if is_in_memory else self._replay.read(before, end)
+        if replayed is not None:
+            yield replayed
             return
         try:
             if self.reading.can_read(before, end):
@@ -235,10 +236,11 @@ class BatchRunner:
                 yield SubBatch.from_changes(before, end, collected(batch, with_source=with_source))
             return
         except Exception:
-            if is_in_memory or not self._replay.is_due(before, end):
+            # Its server was lost while the batch was read, of which nothing is applied.
+            replayed = None if is_in_memory else self._replay.read(before, end, has_failed=True)
+            if replayed is None:
                 raise
-        # It was lost while the batch was read, of which nothing is applied.
-        yield self._replay.read(before, end)
+        yield replayed
 
     def _precompute(self, end: Offset) -> Precompute:
         """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""

@@ -1,10 +1,11 @@
 """Has the last batch of a checkpoint planned again, if its part of the binlog was purged.
 
 A batch that was planned and not completed must be read again by the next process. If the server no
-longer has its binlog, nothing can be applied, and the tables must be reloaded. Only offsets can say
-so durably, and those of the batch are written already. So they are removed: then Spark plans a
-batch of the same number, which begins where the removed one began, and leads past the gap. What the
-tables may have of the removed batch is overwritten by the reload.
+longer has its binlog, and no other one does (see read/replay.py), nothing can be applied, and the
+tables must be reloaded. Only offsets can say so durably, and those of the batch are written
+already. So they are removed: then Spark plans a batch of the same number, which begins where the
+removed one began, and leads past the gap. What the tables may have of the removed batch is
+overwritten by the reload.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import local_path
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
 from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -40,16 +42,18 @@ def remove_lost_batch(spark: SparkSession, checkpoint: str, options: Options) ->
     if last == 0 or last in committed:
         return
     offsets = BatchOffsets(folder)
-    begin, end = offsets.end(spark, last - 1), offsets.end(spark, last)
-    if begin.epoch != end.epoch or begin.order >= end.order:
-        return  # it has no part of the binlog
-    if offsets.query_id(spark) in {query.id for query in spark.streams.active}:
-        return
-    settings = options.bound_to(begin.server_uuid).server_settings()
     try:
+        begin, end = offsets.end(spark, last - 1), offsets.end(spark, last)
+        if begin.epoch != end.epoch or begin.order >= end.order:
+            return  # it has no part of the binlog
+        if offsets.query_id(spark) in {query.id for query in spark.streams.active}:
+            return
+        settings = options.bound_to(begin.server_uuid).server_settings()
         with ReplicaClient.connect(settings) as client:
             if not is_lost(client, begin, end):
                 return
+        if StreamFailover(options).replayed_after_purge(begin, end) is not None:
+            return
     except MySQLBinlogError:
         return
     _LOG.warning(

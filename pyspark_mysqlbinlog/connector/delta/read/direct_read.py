@@ -77,7 +77,8 @@ class DirectReader:
         self._sub_batch_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
         self._schema = arrow_schema(check_json(options))
-        self._facts: ServerFacts | None = None
+        # By the server's UUID.
+        self._facts: dict[str, ServerFacts] = {}
         self._policy = ReadPolicy(options.table_filter_hash)
         # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
@@ -117,7 +118,7 @@ class DirectReader:
         while selections := tuple(islice(conditions, _MAX_SELECTIONS)):
             task = ChunkPartition(
                 (Chunk(table),),
-                self.server_facts().case_sensitive,
+                self.server_facts(last.server_uuid).case_sensitive,
                 since=last.position,
                 server_uuid=last.server_uuid,
                 epoch=last.epoch,
@@ -279,7 +280,7 @@ class DirectReader:
                 first,
                 last,
                 None,
-                facts=self.server_facts(),
+                facts=self.server_facts(last.server_uuid),
                 target_bytes=options.target_partition_bytes,
                 max_fetches=1,
             )
@@ -317,7 +318,7 @@ class DirectReader:
             last,
             # Each sub-batch has some of them.
             max(most, max_snapshot_sub_batches()),
-            case_sensitive=self.server_facts().case_sensitive,
+            case_sensitive=self.server_facts(last.server_uuid).case_sensitive,
             in_turn=True,
         )
         # Many chunks are small. Full ones take memory.
@@ -336,11 +337,14 @@ class DirectReader:
             while reading:
                 yield reading.popleft().result()
 
-    def server_facts(self) -> ServerFacts:
-        """Query the server once; raises as `server_facts` does."""
-        if self._facts is None:
-            self._facts = server_facts(self._options)
-        return self._facts
+    def server_facts(self, server_uuid: str = "") -> ServerFacts:
+        """Query a server once; raises as `server_facts` does.
+
+        server_uuid : of one of several servers; empty for any.
+        """
+        if server_uuid not in self._facts:
+            self._facts[server_uuid] = server_facts(self._options.bound_to(server_uuid))
+        return self._facts[server_uuid]
 
 
 def _changes_tables(last: Offset) -> bool:

@@ -20,6 +20,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["BatchReplay"]
 
@@ -34,25 +36,28 @@ class BatchReplay:
 
     def __init__(self, options: Options, reading: DirectReader) -> None:
         self._failover = StreamFailover(options)
+        self._options = options
         self._tables = options.table_filter_hash
         self._reading = reading
 
-    def is_due(self, first: Offset, last: Offset) -> bool:
-        """Whether the server of a batch is lost, and another one may have it."""
-        is_plain = {first.tables, last.tables} == {self._tables} and first.epoch == last.epoch
-        return (
-            self._failover.is_possible
-            and is_plain
-            and first.position != last.position
-            and self._failover.is_lost(last)
-        )
+    def read(self, first: Offset, last: Offset, *, has_failed: bool = False) -> SubBatch | None:
+        """Read the batch between two offsets, if its server is lost; None if it is not.
 
-    def read(self, first: Offset, last: Offset) -> SubBatch:
-        """Read the batch between two offsets; raises as `StreamFailover.replayed` does."""
-        begin, end = self._failover.replayed(first, last)
-        if end.server_uuid == last.server_uuid:
-            # It is back.
-            return SubBatch.from_changes(first, last, self._reading.of_log(first, last))
+        Raises as `StreamFailover.replayed` does.
+
+        has_failed : the batch could not be read from its server, which may have purged it.
+        """
+        if not self._may_be_elsewhere(first, last):
+            return None
+        moved: tuple[Offset, Offset] | None = None
+        if self._failover.is_lost(last):
+            moved = self._failover.replayed(first, last)
+        elif has_failed and self._has_purged(first, last):
+            moved = self._failover.replayed_after_purge(first, last)
+        if moved is None or moved[1].server_uuid == last.server_uuid:
+            # It is there, or is back: chunks of a snapshot are read in the ordinary way only.
+            return None
+        begin, end = moved
         LOG.warning(
             "the batch from %s to %s of the server %s is read from the server %s, from %s to %s",
             first.position,
@@ -63,8 +68,23 @@ class BatchReplay:
             end.position,
         )
         changes, images = self._reading.of_log(begin, end)
-        moved = _at_end(sorted_by_seq(changes), last)
-        return SubBatch.from_changes(first, last, (moved, images), is_replay=True)
+        placed = _at_end(sorted_by_seq(changes), last)
+        return SubBatch.from_changes(first, last, (placed, images), is_replay=True)
+
+    def _has_purged(self, first: Offset, last: Offset) -> bool:
+        """Whether the server of a batch has purged a part of it."""
+        settings = self._options.bound_to(last.server_uuid).server_settings()
+        with ReplicaClient.connect(settings) as client:
+            return is_lost(client, first, last)
+
+    def _may_be_elsewhere(self, first: Offset, last: Offset) -> bool:
+        is_plain = {first.tables, last.tables} == {self._tables} and first.epoch == last.epoch
+        return (
+            self._failover.is_possible
+            and is_plain
+            and first.position != last.position
+            and not last.reads_chunks_since(first)
+        )
 
 
 def _at_end(changes: pa.Table, last: Offset) -> pa.Table:

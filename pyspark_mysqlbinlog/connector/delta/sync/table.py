@@ -141,6 +141,7 @@ class MirroredTable(SyncedTable):
             raise missing
         if self.stopped is not None:
             return 0
+        self._check_not_in_part(self._target.txn_version(str(batch.marker.log)) or 0, batch)
         if not self._is_checked:
             self._check_mirror(now, batch)
         if batch.snapshots(self._table):
@@ -214,8 +215,8 @@ class MirroredTable(SyncedTable):
             number, pos = unpack_position(applied)
             raise self._error(
                 f"the Delta table is complete up to position {pos} of binlog file number"
-                f" {number}, but the server's binlog of this name ends before it, at {batch.start};"
-                f" {RELOAD_HINT}"
+                f" {number}, but the query continues in another binlog from before that, at"
+                f" {batch.start}; {RELOAD_HINT}"
             )
         target.set_properties({SOURCE_LOG: str(log)}, batch.marker)
 
@@ -254,7 +255,6 @@ class MirroredTable(SyncedTable):
     ) -> int:
         """Apply the changes after `since` that the Delta table does not have; returns how many."""
         applied = max(self._target.txn_version(str(batch.marker.log)) or 0, since)
-        self._check_not_in_part(applied, batch)
         self._snapshot.check_columns(now, batch, applied)
         changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has later columns, too.
