@@ -131,6 +131,7 @@ def assert_all_equal(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.both_engines
+@pytest.mark.sample(2)
 def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
@@ -213,7 +214,6 @@ def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
     assert_all_equal(mirrored)
 
 
-@pytest.mark.both_engines
 def test_planned_batch_that_was_applied_in_part(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
