@@ -259,7 +259,10 @@ class PositionError(MySQLBinlogError):
 class BinlogPurgedError(PositionError):
     """The binlog file that is needed was purged."""
 
-    hint = "restore the file; or take a new checkpoint and reload the tables"
+    hint = (
+        "restore the file; or set failOnDataLoss=false; or take a new checkpoint and reload the "
+        "tables"
+    )
 
 
 class BinlogReplacedError(PositionError):

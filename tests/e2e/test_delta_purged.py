@@ -5,9 +5,12 @@ With ``failOnDataLoss=false`` it reloads all tables by itself, and is equal to S
 
 from __future__ import annotations
 
+import logging
+import random
 from collections.abc import Iterator
 from itertools import count, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -22,6 +25,7 @@ from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Ser
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
 
 KINDS: dict[str, type[LocalServer]] = {
@@ -126,6 +130,8 @@ def assert_all_equal(mirrored: MirroredDatabase) -> None:
         assert rows_of_log(mirrored, table)[-1]["op"] == "reset"
 
 
+@pytest.mark.both_engines
+@pytest.mark.sample(2)
 def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
@@ -308,3 +314,95 @@ def test_stops_by_default(mirrored: MirroredDatabase) -> None:
     mirrored.options.pop("failOnDataLoss")
     with pytest.raises(StreamingQueryException, match="The first available position is"):
         mirrored.run()
+
+
+class Rounds:
+    """Random changes, purges and kills of a mirror."""
+
+    def __init__(self, mirrored: MirroredDatabase, seed: int) -> None:
+        self.mirrored, self.chance = mirrored, random.Random(seed)
+        self.last_id, self.has_s = 100, False
+
+    def write(self) -> None:
+        chance, run = self.chance, self.mirrored.execute
+        for _ in range(chance.randrange(1, 9)):
+            self.last_id += 1
+            key, value = chance.randrange(100, self.last_id), chance.randrange(4)
+            if "x" in self.mirrored.select("altered")[0]:
+                run("ALTER TABLE altered CHANGE x b VARCHAR(9)")
+            run(
+                chance.choice(
+                    [
+                        f"INSERT INTO t (id, v) VALUES ({self.last_id}, {value})",
+                        f"INSERT INTO t (id, v) VALUES ({self.last_id}, {value})",
+                        f"UPDATE t SET v = v + 1 WHERE id IN ({key}, {key + 1})",
+                        f"DELETE FROM t WHERE id = {key}",
+                        f"INSERT INTO k (v) VALUES ({value}), ({value})",
+                        f"UPDATE k SET v = v + 10 WHERE v = {value} LIMIT 2",
+                        f"DELETE FROM k WHERE v = {value} LIMIT 1",
+                        f"ALTER TABLE t ADD c{self.last_id} INT DEFAULT {value}",
+                        "ALTER TABLE altered CHANGE a x VARCHAR(9), CHANGE b a VARCHAR(9)",
+                        f"INSERT INTO altered (id, a) VALUES ({self.last_id}, 'a{value}')",
+                    ][: 7 if chance.random() < 0.8 else 10]
+                )
+            )
+            if chance.random() < 0.2:
+                self.mirrored.server.rotate()
+        if chance.random() < 0.4:
+            run("DROP TABLE s" if self.has_s else "CREATE TABLE s (id INT PRIMARY KEY)")
+            self.has_s = not self.has_s
+        if self.has_s:
+            run("INSERT INTO s SELECT COALESCE(MAX(id), 0) + 1 FROM s")
+
+    def play(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for _ in range(self.chance.randrange(1, 4)):
+            self.write()
+            if self.chance.random() < 0.5:
+                with_kill(self.mirrored, self.chance.randrange(4), monkeypatch)
+            self.write()
+            if self.chance.random() < 0.7:
+                purge(self.mirrored)
+            self.write()
+        self.mirrored.run()
+        self.mirrored.assert_equal("t", "k", "altered", *(["s"] if self.has_s else []))
+        assert_replay(self.mirrored, "t", "id")
+        if self.has_s:
+            assert_replay(self.mirrored, "s", "id")
+
+
+def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends before its next step behind so many, if it has that many."""
+    apply, left = BatchRunner._apply_sub_batch, number
+
+    def killed(runner: BatchRunner, *given: Any) -> None:
+        nonlocal left
+        if not left:
+            raise RuntimeError("it ends here")
+        left -= 1
+        apply(runner, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchRunner, "_apply_sub_batch", killed)
+        try:
+            mirrored.run()
+        except StreamingQueryException as error:
+            if "it ends here" not in str(error):
+                raise
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        pytest.param(3, id="short"),
+        pytest.param(25, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
+    ],
+)
+def test_random_purges(
+    mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)
+    mirrored.options |= {"maxBytesPerTrigger": "2k"}
+    mirrored.run()
+    played = Rounds(mirrored, ddl_seed)
+    for _ in range(rounds):
+        played.play(monkeypatch)

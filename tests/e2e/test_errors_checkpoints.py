@@ -102,10 +102,13 @@ def test_checkpoint_whose_file_was_purged(
     assert f"at {file}:" in error.message
     # It says how to go on.
     assert "set failOnDataLoss=false" in error.message
-    shop.execute("REPLACE INTO shop.orders VALUES (101, 'later')")
+    shop.execute(
+        "DELETE FROM shop.orders WHERE id = 101", "INSERT INTO shop.orders VALUES (101, 'later')"
+    )
     batches = reads.available_now(
-        kept, tables="shop.orders", failOnDataLoss="false", operations="insert,delete,gap"
+        kept, tables="shop.orders", failOnDataLoss="false", operations="insert,update,delete,gap"
     )
     rows = [row for batch in batches for row in batch]
-    assert [row.op for row in rows] == ["gap", *(["d"] if len(rows) == 3 else []), "c"]
+    assert "later" in str(rows[-1].after)
+    assert [row.op for row in rows].count("gap") == 1
     assert rows[0].source.query.startswith(f"/* gap */ from {file}:")

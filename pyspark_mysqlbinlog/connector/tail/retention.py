@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
@@ -63,6 +63,8 @@ class RetentionWatch:
         self._is_low = False
         # A file, and when it was begun.
         self._begun: tuple[str, int] | None = None
+        # The tail's thread may ask at the same time.
+        self._lock = Lock()
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="mysqlbinlog-retention", daemon=True)
 
@@ -79,11 +81,14 @@ class RetentionWatch:
 
     def ask(self, client: ReplicaClient) -> None:
         """Ask the server; warn if less than `warn_below` is left, and was not at the last time."""
-        position = self._needed()
+        with self._lock:
+            self._ask(client, self._needed())
+
+    def _ask(self, client: ReplicaClient, position: Position) -> None:
         retention = retention_seconds(client)
         files = [*binlog_files(client)]
         now = server_time(client)
-        if retention is None or position.file == files[-1]:
+        if retention is None or position.file in files[-1:]:
             self.left, self._is_low = None, False
             return
         if position.file not in files:
@@ -91,6 +96,8 @@ class RetentionWatch:
             self.left = 0.0
             return
         closed = self._time_of(files[files.index(position.file) + 1])
+        if closed is None:
+            return
         self.left = min(1.0, max(0.0, 1 - (now - closed) / retention))
         was_low, self._is_low = self._is_low, self.left < self._warn_below
         if self._is_low and not was_low:
@@ -103,12 +110,13 @@ class RetentionWatch:
                 retention,
             )
 
-    def _time_of(self, file: str) -> int:
-        """Return when a file was begun, by the server's clock."""
+    def _time_of(self, file: str) -> int | None:
+        """Return when a file was begun, by the server's clock; None if it has no event yet."""
         if self._begun is None or self._begun[0] != file:
             begin = Position.of(file, FIRST_EVENT)
             with ReplicaClient.connect(self._settings) as client:
                 head = Dump(client, begin, None, blocking=False).head
-            assert head is not None  # the file is in the index
+            if head is None:
+                return None
             self._begun = file, head.created
         return self._begun[1]
