@@ -8,7 +8,7 @@ inside an event or a transaction, and a file may be there before an earlier one.
   start of the server, as its FORMAT_DESCRIPTION shows, and the file must not grow for a while.
 * Everything else that later files show to be wrong (a missing number, a file that is cut short) may
   be a copy in progress. It is waited for, with a warning, and an error after `patience`.
-* What was read is verified at each look: the event before the position must still be there. So a
+* What was read is verified at each check: the event before the position must still be there. So a
   file that was replaced by a shorter one, or another one, is noticed.
 
 Positions are numbered by the files' names.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
+from typing import NamedTuple
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
@@ -60,8 +61,13 @@ _REMOTE_POLL_SECONDS = 5.0
 # Seconds that a file without ROTATE or STOP must not grow before the next file is read.
 _SETTLE_SECONDS = 60.0
 
-# A file's path, size and time of the last change.
-_Look = tuple[str, int, int]
+
+class _Status(NamedTuple):
+    """What shows whether a file was changed."""
+
+    path: str
+    size: int
+    changed: int
 
 
 class FollowedFiles:
@@ -74,7 +80,7 @@ class FollowedFiles:
     is_closed : whether to end.
     is_between : whether the reader is between two transactions.
     told_version : see EventReader.
-    on_look : called with the files from the current one on, whenever they are listed.
+    on_list : called with the files from the current one on, whenever they are listed.
     on_end : called when there is nothing more to read for now.
 
     Attributes
@@ -93,17 +99,17 @@ class FollowedFiles:
         is_closed: Callable[[], bool],
         is_between: Callable[[], bool],
         told_version: Callable[[str], None],
-        on_look: Callable[[FileLog], None],
+        on_list: Callable[[FileLog], None],
         on_end: Callable[[], None],
     ) -> None:
         self._pattern = pattern
-        self._here = self.looked = start
+        self._here = self.inspected = start
         self._known: PositionFingerprint | None = known
         self._patience = patience
         self._is_closed = is_closed
         self._is_between = is_between
         self._told_version = told_version
-        self._on_look = on_look
+        self._on_list = on_list
         self._on_end = on_end
         self.compared = False
         # The files from the current one on, as they were listed last.
@@ -112,7 +118,7 @@ class FollowedFiles:
         self._before: ChainFile | None = None
         self._has_stopped = False
         # What was read to its end, or up to an error; it need not be read again.
-        self._passed: _Look | None = None
+        self._passed: _Status | None = None
         self._error: FormatError | None = None
         # By the clock of `monotonic`: since when the current file has not changed.
         self._unchanged_since = 0.0
@@ -139,12 +145,12 @@ class FollowedFiles:
             number = self._here.number
             try:
                 path = self._path()
-                look = None if path is None else _look_at(path)
-                if path is not None and look is not None and look[1] >= len(MAGIC):
-                    if look != self._passed:
-                        yield from self._pass(path, look, scanner)
+                status = None if path is None else _status_of(path)
+                if path is not None and status is not None and status.size >= len(MAGIC):
+                    if status != self._passed:
+                        yield from self._pass(path, status, scanner)
                     else:
-                        self._at_end(path, look)
+                        self._at_end(path, status)
             except OSError as error:
                 self._passed = None
                 reason = error.strerror or str(error) or type(error).__name__
@@ -155,14 +161,14 @@ class FollowedFiles:
     # --- one file
 
     def _pass(
-        self, path: Location, look: _Look, scanner: LogScanner | None
+        self, path: Location, status: _Status, scanner: LogScanner | None
     ) -> Iterator[Run | Event]:
         """Yield everything of the current file after the last position, as far as it goes now."""
         number = self._here.number
-        self._passed, self._error, self._unchanged_since = look, None, monotonic()
+        self._passed, self._error, self._unchanged_since = status, None, monotonic()
         try:
             with FileStream(path, may_be_cut=True) as stream:
-                walker, first = self._open(stream, path, look)
+                walker, first = self._open(stream, path, status)
                 if walker.head is not None:
                     if self._before is not None:
                         check_next(self._before, ChainFile.read(path))
@@ -179,19 +185,19 @@ class FollowedFiles:
             return
         self._problem = None
         if self._here.number == number:
-            size = file_ends(path).size if is_compressed(path) else look[1]
-            self.looked = self._here._replace(pos=max(size, self._here.pos))
+            size = file_ends(path).size if is_compressed(path) else status.size
+            self.inspected = self._here._replace(pos=max(size, self._here.pos))
 
     def _open(
-        self, stream: FileStream, path: Location, look: _Look
+        self, stream: FileStream, path: Location, status: _Status
     ) -> tuple[EventReader, Event | None]:
         """Return a reader at the last position, and the file's first event if that is there."""
         here, known = self._here, self._known
         first: Event | None = None
         if known is not None and here.pos > FIRST_EVENT:
-            if look[1] < here.pos and not is_compressed(path):
+            if status.size < here.pos and not is_compressed(path):
                 raise log_replaced(
-                    f"the file has {look[1]} bytes, and was read further before",
+                    f"the file has {status.size} bytes, and was read further before",
                     here.file,
                     here.pos,
                 )
@@ -244,12 +250,12 @@ class FollowedFiles:
     def _begin_next(self, name: str, before: ChainFile) -> None:
         """Continue with the next file, by its name, after the file `before`."""
         self._before = before
-        self._here = self.looked = Position.of(name, FIRST_EVENT)
+        self._here = self.inspected = Position.of(name, FIRST_EVENT)
         self._known, self._has_stopped, self._passed, self._problem = None, False, None, None
 
     # --- the end of a file
 
-    def _at_end(self, path: Location, look: _Look) -> None:
+    def _at_end(self, path: Location, status: _Status) -> None:
         """Continue with the next file if everything in this one is read, and it is complete."""
         if self._error is not None:
             self._wait_for(self._error)
@@ -263,18 +269,18 @@ class FollowedFiles:
             after = located(log.paths[1])
             if log.numbers[1] != self._here.number + 1:
                 self._wait_for(_missing(self._here.number + 1, log.paths[1]))
-            elif self._has_stopped or self._is_left(path, look, after):
+            elif self._has_stopped or self._is_left(path, status, after):
                 self._begin_next(binlog_name(after), ChainFile.read(path))
 
-    def _is_left(self, path: Location, look: _Look, after: Location) -> bool:
+    def _is_left(self, path: Location, status: _Status, after: Location) -> bool:
         """Whether the server left a file without ROTATE or STOP when it crashed, and began another.
 
         Otherwise the copy of the file is not complete.
         """
         name, here = binlog_name(path), self._here
-        is_begun = _look_at(after)
+        is_begun = _status_of(after)
         following = None
-        if is_begun is not None and is_begun[1] >= len(MAGIC):
+        if is_begun is not None and is_begun.size >= len(MAGIC):
             following = ChainFile.read(after)
         if following is None or following.head is None:
             self._wait_for(
@@ -291,7 +297,7 @@ class FollowedFiles:
                 )
             )
             return False
-        is_cut = self.looked.pos > here.pos
+        is_cut = self.inspected.pos > here.pos
         if is_cut or not self._is_between():
             what = "an event" if is_cut else "a transaction"
             self._wait_for(
@@ -311,17 +317,18 @@ class FollowedFiles:
             name,
             following.name,
         )
-        self._left[path] = look[1]
+        self._left[path] = status.size
         return True
 
     def _check_left(self) -> None:
         """Raise BinlogGapError if a file has grown that was taken for complete."""
         for path, size in self._left.items():
-            look = _look_at(path)
-            if look is not None and look[1] != size:
+            status = _status_of(path)
+            if status is not None and status.size != size:
                 raise BinlogGapError(
                     f"the file had {size} bytes when the stream continued with the next one, and"
-                    f" has {look[1]} now: what was added was not read; start with a new checkpoint",
+                    f" has {status.size} now: what was added was not read; start with a new"
+                    " checkpoint",
                     file=binlog_name(path),
                     position=size,
                 )
@@ -329,7 +336,7 @@ class FollowedFiles:
     # --- waiting
 
     def _pause(self) -> None:
-        """Wait until the next look; shortly, so that the end of the stream is noticed."""
+        """Wait until the next check; shortly, so that the end of the stream is noticed."""
         until = monotonic() + (_REMOTE_POLL_SECONDS if is_url(self._pattern) else _POLL_SECONDS)
         while (left := until - monotonic()) > 0 and not self._is_closed():
             sleep(min(left, _POLL_SECONDS))
@@ -344,7 +351,7 @@ class FollowedFiles:
             self._wait_for(error)
             return None
         self._log = log
-        self._on_look(log)
+        self._on_list(log)
         if log.numbers[:1] != (here.number,):
             if log.numbers or here.pos > FIRST_EVENT:
                 self._wait_for(_missing(here.number, (*log.paths, "")[0], here))
@@ -387,13 +394,13 @@ def _all_found(
         yield found
 
 
-def _look_at(path: Location) -> _Look | None:
+def _status_of(path: Location) -> _Status | None:
     """Return what shows a change of a file; None if it is not there."""
     try:
-        status = path.stat()
+        found = path.stat()
     except FileNotFoundError:
         return None
-    return str(path), status.st_size, status.st_mtime_ns
+    return _Status(str(path), found.st_size, found.st_mtime_ns)
 
 
 def _missing(number: int, later: str, here: Position | None = None) -> BinlogPurgedError:

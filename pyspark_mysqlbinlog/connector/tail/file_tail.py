@@ -94,7 +94,7 @@ class FileTail(LogTail):
         """The end of the last event, or of a file that ends inside an event."""
         files = self._files
         read = super().scanned
-        return read if files is None else max(read, files.looked)
+        return read if files is None else max(read, files.inspected)
 
     def _follow(self) -> None:
         boundary = self._start
@@ -145,7 +145,7 @@ class FileTail(LogTail):
             is_closed=lambda: self.buffer.closed,
             is_between=lambda: not filtering.in_transaction,
             told_version=written_by,
-            on_look=self._measure,
+            on_list=self._measure,
             on_end=self.lag.heartbeat,
         )
         self._walk, self._files = walk, files
