@@ -86,6 +86,9 @@ def refused(
         return not_sent
     if isinstance(error, pymysql.err.MySQLError):
         code, text = _code_and_text(error)
+        if isinstance(error, pymysql.err.InterfaceError) and not text:
+            # What pymysql raises for each query after one at which it lost the connection.
+            return LostConnectionError(f"the connection to {address} is closed, before {doing}")
         if code == 0:
             # pymysql's own message about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)

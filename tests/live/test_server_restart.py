@@ -13,7 +13,9 @@ from helpers.servers import LocalServer, Server
 from helpers.source_runner import Offset, Spark
 from helpers.waiting import wait_until
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.errors import AccessDeniedError
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 pytestmark = pytest.mark.one_server
 
@@ -184,3 +186,13 @@ def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
         for thread in set(shop.dump_threads()) - killed:
             shop.execute(f"KILL {thread}")
             killed.add(thread)
+
+
+def test_every_query_on_a_lost_connection_is_worth_a_retry(shop: LocalServer) -> None:
+    """After the first one pymysql raises an error without a number and without a text."""
+    settings = parse_options(shop.options()).server_settings()
+    with ReplicaClient.connect(settings) as client:
+        shop.execute(f"KILL {client.query('SELECT CONNECTION_ID()')[0][0]}")
+        for _ in range(2):
+            with pytest.raises(LostConnectionError):
+                client.query("SELECT 1")

@@ -23,7 +23,6 @@ and orders positions by number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import monotonic, time
@@ -85,6 +84,7 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import described
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     ConnectionFailedError,
+    LostConnectionError,
     MySQLBinlogError,
     UnsupportedTransactionError,
 )
@@ -696,9 +696,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             if not warned:
                 warn_of_unlogged_changes(client, captured, with_cascades=with_cascades)
                 warned.append(True)
-            with suppress(MySQLBinlogError):
-                # The tail itself reports what concerns it.
+            try:
                 retention.ask(client)
+            except LostConnectionError:
+                raise
+            except MySQLBinlogError:
+                # It only warns: the tail itself reports what concerns it.
+                pass
 
         return check
 
