@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +124,7 @@ def both(spark: SparkSession, pair: list[LocalServer], tmp_path: Path) -> Mirror
         "shop",
         tmp_path,
         startingOffset="snapshot",
+        heartbeatInterval="1s",
         connectTimeout="2s",
         host=",".join(f"{server.host}:{server.port}" for server in pair),
     )
@@ -148,43 +147,6 @@ def end_in_batch(
         patched.setattr(DeltaMirror, "__call__", ends)
         with pytest.raises(StreamingQueryException, match="the driver dies"):
             mirrored.run()
-
-
-def test_server_that_returns_within_a_batch_delivers_its_chunks(
-    both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are read in the ordinary way, not by what reads the binlog elsewhere."""
-    primary, _ = pair
-    rows = ", ".join(f"({number}, 1)" for number in range(1000, 5000))
-    primary.execute(f"INSERT INTO shop.t VALUES {rows}")
-    both.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
-    both.options["retryTimeout"] = "60s"
-    call = DeltaMirror.__call__
-    planned = list[int]()
-
-    def ends(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
-        primary.execute(f"INSERT INTO shop.k VALUES ({number})")
-        first, last = (_offset(both, each) for each in (max(number - 1, 0), number))
-        if first.position != last.position and last.reads_chunks_since(first):
-            planned.append(number)
-            raise RuntimeError("the driver dies")
-        call(mirror, batch, number)
-
-    def restarts(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
-        if number == planned[0]:
-            primary.kill()
-            threading.Timer(3, primary.start).start()
-        call(mirror, batch, number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(DeltaMirror, "__call__", ends)
-        with pytest.raises(StreamingQueryException, match="the driver dies"):
-            both.mirror().start(both.spark).awaitTermination()
-        patched.setattr(DeltaMirror, "__call__", restarts)
-        both.run()
-    both.run()
-    both.assert_equal(*TABLES)
-    assert_replay(both, "t", "id")
 
 
 def test_batch_that_was_purged_after_it_was_applied_is_there_once(
@@ -236,8 +198,3 @@ def test_planned_batch_that_loses_rows_waits_for_its_server(
     both.run()
     both.assert_equal("p", *TABLES)
     assert_replay(both, "p", "id")
-
-
-def _offset(mirrored: MirroredDatabase, number: int) -> Offset:
-    text = (mirrored.folder / "checkpoint" / "offsets" / str(number)).read_text()
-    return Offset.from_dict(json.loads(text.splitlines()[-1]))
