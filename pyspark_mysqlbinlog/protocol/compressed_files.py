@@ -71,6 +71,7 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         try:
+            # IO[bytes] has no readinto, but both sources do.
             size: int = self._source.readinto(buffer)  # type: ignore[attr-defined]
         except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:

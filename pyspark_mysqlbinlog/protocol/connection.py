@@ -34,7 +34,8 @@ class Connection(pymysql.Connection):
     pymysql loads the list for each connection, which takes about 25 ms.
     """
 
-    # pymysql's stubs do not have the methods that are extended here.
+    # pymysql's stubs omit the private methods and fields that are used here: hence `type: ignore`.
+
     _bytes_left = MAX_HANDSHAKE_BYTES
 
     def _create_ssl_ctx(self, sslp: Mapping[str, Any]) -> ssl.SSLContext:

@@ -57,7 +57,7 @@ class UrlPath:
     def suffix(self) -> str:
         return PurePosixPath(self.url).suffix
 
-    def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002
+    def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002 (as Path.open)
         """Open for reading."""
         return _Parts(*_file_system(self.url), self.stat().st_size)
 

@@ -83,7 +83,7 @@ def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display:
     """Show the progress until the query ends, or end it."""
     is_over = False
     while not is_over and not stopped.is_set():
-        # Annotated int, accepts fractions.
+        # PySpark annotates an int, but accepts fractions.
         is_over = bool(query.awaitTermination(_POLL_SECONDS))  # type: ignore[arg-type]
         display.show(mirror.progress)
     if not is_over:

@@ -86,7 +86,7 @@ class FollowedFiles:
     Attributes
     ----------
     compared : the start was found in its file.
-    looked : the end of what was inspected: of a file that ends inside an event, the file's size.
+    inspected : the end of what was read; of a file that ends inside an event, the file's size.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
-from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventType
+from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 
 __all__ = ["first_since", "last_boundary"]
@@ -68,14 +68,18 @@ def last_boundary(log: FileLog) -> Position:
     for event in log.events(boundary):
         if event.type in _FILE_EVENTS:
             continue
-        statement = None
-        if event.type == EventType.QUERY_EVENT:
-            query = Query.parse(event.body)
-            statement = classify(query.sql, query.database)
-        transaction.follow(event, statement)
+        _follow(transaction, event)
         if not transaction.in_progress:
             boundary = log.position(event.file, event.end)
     return boundary
+
+
+def _follow(transaction: TransactionState, event: Event) -> None:
+    statement = None
+    if event.type == EventType.QUERY_EVENT:
+        query = Query.parse(event.body)
+        statement = classify(query.sql, query.database)
+    transaction.follow(event, statement)
 
 
 def _walk(log: Log, start: Position, seconds: float) -> Position | None:
@@ -91,11 +95,7 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
             continue
         if not transaction.in_progress and event.timestamp >= seconds:
             return boundary
-        statement = None
-        if event.type == EventType.QUERY_EVENT:
-            query = Query.parse(event.body)
-            statement = classify(query.sql, query.database)
-        transaction.follow(event, statement)
+        _follow(transaction, event)
         if not transaction.in_progress:
             boundary = log.position(event.file, event.end)
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic.alias_generators import to_camel, to_snake
+from pydantic.alias_generators import to_camel
 
 from pyspark_mysqlbinlog.connector.options.model import Options, field_info
 from pyspark_mysqlbinlog.errors import OptionError
@@ -188,10 +188,3 @@ def check_stream(options: Options) -> None:
             raise OptionError(
                 f"option {name} is for batch reads: use spark.read, or remove it for a stream"
             )
-    if options.path is not None:
-        for name in ("failOnDataLoss", "retentionWarning"):
-            if to_snake(name) in options.model_fields_set:
-                raise OptionError(
-                    f"option {name} is for servers, which purge their binlogs, and has no effect"
-                    " with path: remove it"
-                )

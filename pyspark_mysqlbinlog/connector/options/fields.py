@@ -332,7 +332,7 @@ class OptionFields(BaseModel):
         "Whether the query stops if the binlog that it needs was purged. With `false` it continues"
         " at the beginning of the server's oldest file, with a warning, and a mirror reloads its"
         " tables",
-        reads="streams",
+        reads="servers",
     )
     retention_warning: Fraction = option(
         0.2,
@@ -340,7 +340,7 @@ class OptionFields(BaseModel):
         "a number from 0 to 1 such as 0.2",
         "The query warns when less than this part of the server's retention time is left for the"
         " oldest binlog file that it needs. `0` never warns",
-        reads="streams",
+        reads="servers",
     )
     schema_evolution_mode: EvolutionMode = option(
         "addNewColumns",

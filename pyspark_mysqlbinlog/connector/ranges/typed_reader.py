@@ -141,7 +141,7 @@ def _by_table(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield _with_images(batch, *filled[0])
         return
     # Imported only here: it is slow to import, and most batches have one table.
-    from pyarrow import compute  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415 (see above)
 
     pc: Any = compute
     others: Any = pa.repeat(pa.scalar(True), batch.num_rows)

@@ -58,7 +58,7 @@ class LazyEngine:
     def _made(self, spark: SparkSession) -> Engine:
         if self._name == "deltalake" or (self._name == "auto" and not has_delta(spark)):
             # With Delta's jars, deltalake need not be installed.
-            from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
+            from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415 (see above)
                 DeltalakeEngine,
             )
 

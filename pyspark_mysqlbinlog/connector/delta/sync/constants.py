@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "FULL_IMAGES_HINT",
     "CHANGE_LOG_SOURCE",
+    "FULL_IMAGES_HINT",
     "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
     "LAST_SNAPSHOT",
     "MERGE_KEY",
