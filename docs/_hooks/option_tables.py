@@ -56,6 +56,7 @@ _TYPES = {
     "a duration": "duration",
     "a size": "size",
     "a number from 1 to 4294967295, or a range": "integer or range",
+    "a number from 0 to 1 ": "number",
     "a number": "integer",
     "a list": "list",
     "a JSON object": "JSON object",

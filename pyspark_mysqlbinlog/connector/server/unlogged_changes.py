@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
 from pyspark_mysqlbinlog.connector.server.statement_routes import names_in
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["warn_of_unlogged_changes"]
@@ -96,8 +96,7 @@ def _tell_of_routes(client: ReplicaClient, tables: Collection[Table]) -> None:
 
 
 def _warn_of_merge(client: ReplicaClient, merge: Table, tables: Collection[Table]) -> None:
-    quoted = ".".join(f"`{part.replace('`', '``')}`" for part in merge)
-    union = _UNION.search(str(client.query(f"SHOW CREATE TABLE {quoted}")[0][1]))
+    union = _UNION.search(str(client.query(f"SHOW CREATE TABLE {quoted(*merge)}")[0][1]))
     parts = [
         (database.replace("``", "`") or merge[0], name.replace("``", "`"))
         for database, name in _NAME.findall(union[1] if union else "")
