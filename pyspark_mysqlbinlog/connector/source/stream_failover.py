@@ -86,16 +86,8 @@ class StreamFailover:
         """
         if not self.is_possible or _bound_to_server(offset) is not None:
             return None
-        history = SchemaHistory.unpack(offset.schemas)
         try:
-            found = call_with_retry(
-                self._options.retry_timeout,
-                find_successor,
-                self._options,
-                offset.server_uuid,
-                offset.executed,
-                history,
-            )
+            found = self._successor(offset)
         except ConnectionFailedError as error:
             LOG.warning("no other server has what %s has purged: %s", offset.server_uuid, error)
             return None
@@ -176,14 +168,7 @@ class StreamFailover:
 
     def _on_another(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch as another server's binlog has them."""
-        end = call_with_retry(
-            self._options.retry_timeout,
-            find_successor,
-            self._options,
-            last.server_uuid,
-            last.executed,
-            SchemaHistory.unpack(last.schemas),
-        )
+        end = self._successor(last)
         # On the same server, whatever the others have.
         begin = successor_on(end.settings, end.server_uuid, first.executed)
         order = FileOrder.of_server(end.settings, begin.position.file)
@@ -226,6 +211,18 @@ class StreamFailover:
                 f" {offset.position}: {reason}; bring it back, or start again with a new checkpoint"
                 " and reload the tables"
             ) from None
+
+    def _successor(self, offset: Offset) -> Successor:
+        """Return another server that continues after an offset, within `retryTimeout`."""
+        history = SchemaHistory.unpack(offset.schemas)
+        return call_with_retry(
+            self._options.retry_timeout,
+            find_successor,
+            self._options,
+            offset.server_uuid,
+            offset.executed,
+            history,
+        )
 
     def _successor_if_lost(self, offset: Offset) -> Successor | None:
         history = SchemaHistory.unpack(offset.schemas)
