@@ -22,7 +22,7 @@ and orders positions by number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic, time
@@ -43,12 +43,10 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     END_OF_SEQUENCE,
     Position,
 )
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -59,8 +57,6 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
 )
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
-from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
-from pyspark_mysqlbinlog.connector.server.unlogged_changes import warn_of_unlogged_changes
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.file_snapshot import FileSnapshot
@@ -72,31 +68,27 @@ from pyspark_mysqlbinlog.connector.source.stream_gaps import StreamGaps
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer, end_and_files
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
+from pyspark_mysqlbinlog.connector.source.stream_tails import file_tail, server_tail
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
-from pyspark_mysqlbinlog.connector.tail.file_tail import FileTail
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
 from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.connector.tail.retention import RetentionWatch
-from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     ConnectionFailedError,
-    LostConnectionError,
     MySQLBinlogError,
     UnsupportedTransactionError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["MySQLBinlogStreamReader"]
-
-_MAX_SPAN_BYTES = 65_536
 
 
 class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -621,47 +613,24 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._tail
 
     def _new_tail(self, offset: Offset, boundary: BoundaryState) -> LogTail:
-        is_case_sensitive = self._server.is_case_sensitive()
-        tables = self._options.table_filter(is_case_sensitive)
-        count_rows = self._options.max_rows_per_trigger is not None
-        limit = 0 if count_rows else self._options.max_bytes_per_trigger
-        buffer = LogBuffer(
-            boundary,
-            capacity=self._options.buffer_bytes,
-            granularity=min(_MAX_SPAN_BYTES, limit // 8),
-        )
-        settings = None if self._options.path is not None else self._options.server_settings()
         watch = SchemaGuard(
-            settings,
-            case_sensitive=is_case_sensitive,
+            None if self._options.path is not None else self._options.server_settings(),
+            case_sensitive=self._server.is_case_sensitive(),
             evolution=self._evolution(),
             positional=self._options.on_unknown_schema == "positional",
         )
-        if settings is None:
-            return FileTail(
-                str(self._options.path),
-                start=boundary,
-                captures=tables.captures,
-                buffer=buffer,
-                patience=self._options.retry_timeout,
-                watch=watch,
-                operations=self._options.operations,
-                count_rows=count_rows,
-                end=self._end,
-            )
-        retention = self._watch_retention(settings, offset)
-        return Tail(
-            settings,
-            server_uuid=offset.server_uuid,
-            start=boundary,
-            captures=tables.captures,
-            buffer=buffer,
-            retry_timeout=self._options.retry_timeout,
-            watch=watch,
-            operations=self._options.operations,
-            count_rows=count_rows,
-            check=self._check_of_server(tables, boundary.history, retention),
+        if isinstance(self._server, StreamFiles):
+            return file_tail(self._options, boundary, watch, end=self._end)
+        return server_tail(
+            self._options,
+            boundary,
+            watch,
             end=self._end,
+            server_uuid=offset.server_uuid,
+            case_sensitive=self._server.is_case_sensitive(),
+            retention=self._watch_retention(offset),
+            # A mirror warns of foreign keys in its own process, also of new ones.
+            with_cascades=self._packing is None,
             check_successor=(
                 partial(self._failover.check_successor, offset.server_uuid)
                 if self._failover.is_possible
@@ -670,41 +639,17 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             on_statement=self._load.on_statement(),
         )
 
-    def _watch_retention(self, settings: ServerSettings, offset: Offset) -> RetentionWatch:
+    def _watch_retention(self, offset: Offset) -> RetentionWatch:
         if self._retention is not None:
             self._retention.stop()
         start = first_needed(offset.position, offset.prepared_xa)
         self._needed = start
         self._retention = RetentionWatch(
-            settings,
+            self._options.server_settings(),
             warn_below=self._options.retention_warning,
             needed=lambda: self._needed or start,
         )
         return self._retention
-
-    def _check_of_server(
-        self, tables: TableFilter, history: SchemaHistory, retention: RetentionWatch
-    ) -> Callable[[ReplicaClient], None]:
-        """Return the check of each connection; the first one also warns."""
-        captured = [table for table in history.tables() if tables.captures(*table)]
-        # A mirror warns of foreign keys in its own process, also of new ones.
-        with_cascades = not self._options.snapshot_exact_keyless
-        warned: list[bool] = []
-
-        def check(client: ReplicaClient) -> None:
-            check_log_contents(client, tables)
-            if not warned:
-                warn_of_unlogged_changes(client, captured, with_cascades=with_cascades)
-                warned.append(True)
-            try:
-                retention.ask(client)
-            except LostConnectionError:
-                raise
-            except MySQLBinlogError:
-                # It only warns: the tail itself reports what concerns it.
-                pass
-
-        return check
 
     def _log_start(self, offset: Offset) -> None:
         options = self._options

@@ -49,7 +49,7 @@ from pyspark_mysqlbinlog.names import Table, folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
-__all__ = ["Tail"]
+__all__ = ["CheckSuccessor", "OnStatement", "Tail"]
 
 # A boundary -> nothing, if another server can continue there; else LostConnectionError.
 CheckSuccessor = Callable[[BoundaryState], None]
