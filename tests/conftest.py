@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
+from helpers.needed_servers import CI, need
 from helpers.samples import mark_newer, take_samples
 from helpers.servers import (
     MariaDB11Server,
@@ -41,8 +42,6 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     using,
 )
 from pyspark_mysqlbinlog.errors import KernelNotFoundError
-
-CI = os.environ.get("CI", "").lower() == "true"
 
 # What there is to say of a kernel that is not there: in the header, rather than as a failed test.
 with warnings.catch_warnings(record=True) as FALLBACK:
@@ -140,11 +139,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _running(kind: type[Server]) -> Iterator[Server]:
-    reason = MISSING[kind]
-    if reason is not None:
-        if CI:
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     with kind() as server:
         yield server
 
@@ -222,11 +217,7 @@ def ddl_seed() -> int:
 @pytest.fixture(scope="session")
 def serve_captured() -> Iterator[Callable[[str], Server]]:
     """``serve_captured("rotations")``: a 5.6 server that streams that scenario's 5.7 logs."""
-    reason = MISSING[MySQL56Server]
-    if reason is not None:
-        if CI:
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)  # it says what is missing
+    need(MySQL56Server)
     servers: dict[str, Server] = {}
 
     def serve(scenario: str) -> Server:

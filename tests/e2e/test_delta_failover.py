@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from helpers.change_logs import assert_replay, change_log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_process import last_offset
+from helpers.purges import purge
 from helpers.replication import promote, replicating_servers, wait_for_replica
 from helpers.servers import LocalServer, MySQL56Server
 from helpers.waiting import wait_until
@@ -159,14 +160,7 @@ def test_batch_that_was_purged_after_it_was_applied_is_there_once(
     both.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
     end_in_batch(both, monkeypatch, applied=True)
     wait_for_replica(replica, primary)
-    primary.rotate()
-    file = primary.position()[0]
-
-    def is_purged() -> bool:
-        primary.execute(f"PURGE BINARY LOGS TO '{file}'")
-        return bool(primary.binlog_files()[0][0] == file)
-
-    wait_until(is_purged, "the binlog is purged", every=0.1)
+    purge(primary)
     both.execute("INSERT INTO t VALUES (11, 11)", "INSERT INTO k VALUES (11)")
     wait_for_replica(replica, primary)
     both.run()

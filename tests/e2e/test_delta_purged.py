@@ -21,6 +21,8 @@ from helpers.cutting_proxy import cutting_proxy
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_process import last_offset
 from helpers.mirror_steps import killed_behind
+from helpers.needed_servers import need
+from helpers.purges import purge
 from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Server
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.waiting import wait_until
@@ -39,8 +41,7 @@ NUMBERS = count()
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server whose files are purged."""
     kind = KINDS[request.param]
-    if (reason := kind.missing()) is not None:
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
         yield server
 
@@ -107,19 +108,6 @@ LATER = (
 )
 
 
-def purge(mirrored: MirroredDatabase) -> None:
-    server = mirrored.server
-    server.rotate()
-    file = server.position()[0]
-
-    def is_gone() -> bool:
-        # A file that a dump reads stays.
-        server.execute(f"PURGE BINARY LOGS TO '{file}'")
-        return server.binlog_files()[0][0] == file
-
-    wait_until(is_gone, "the files are purged", every=0.1)
-
-
 def assert_all_equal(mirrored: MirroredDatabase) -> None:
     """The mirror, and what the change logs leave, are what SELECT shows."""
     mirrored.assert_equal(*TABLES)
@@ -135,7 +123,7 @@ def assert_all_equal(mirrored: MirroredDatabase) -> None:
 def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.run()
     assert_all_equal(mirrored)
     mirrored.execute(*LATER, "CREATE TABLE dropped (id INT PRIMARY KEY)")
@@ -151,7 +139,7 @@ def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDataba
     """Rows before the ALTER can't be read, and need not be: the tables are read after it."""
     mirrored.run()
     mirrored.execute(*LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.execute(*LATER, "ALTER TABLE t ADD w INT DEFAULT 5", "UPDATE t SET w = 6 WHERE id = 1")
     mirrored.run()
     assert_all_equal(mirrored)
@@ -172,7 +160,7 @@ def test_running_mirror_that_was_disconnected(mirrored: MirroredDatabase) -> Non
         proxy.allowed = repeat(0)
         server.execute(*(f"KILL {thread}" for thread in server.dump_threads()))
         mirrored.execute(*LOST)
-        purge(mirrored)
+        purge(mirrored.server)
         proxy.allowed = iter(())
         wait_until(lambda: last_offset(mirrored.folder)["epoch"] == 1, "it is past the gap")
         mirrored.execute(*LATER)
@@ -202,7 +190,7 @@ def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
     with pytest.raises(StreamingQueryException, match="this batch comes again"):
         query.awaitTermination()
     mirrored.execute(*LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.options["failOnDataLoss"] = "true"
     with pytest.raises((StreamingQueryException, BinlogPurgedError), match="no longer has"):
         mirrored.run()
@@ -232,7 +220,7 @@ def test_planned_batch_that_was_applied_in_part(
         with pytest.raises(StreamingQueryException, match="it ends here"):
             mirrored.run()
     mirrored.execute("DELETE FROM t WHERE id = 10", *LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.run()
     assert_all_equal(mirrored)
 
@@ -246,7 +234,7 @@ def test_kill_on_the_way(
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
     mirrored.run()
     mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0")
-    purge(mirrored)
+    purge(mirrored.server)
     with killed_behind(step, monkeypatch):
         mirrored.run()
     mirrored.execute("DELETE FROM t WHERE id % 11 = 0", "INSERT INTO k VALUES (99)")
@@ -264,7 +252,7 @@ def test_purged_during_a_snapshot(
     with killed_behind(step, monkeypatch):
         mirrored.run()
     mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0", "INSERT INTO t VALUES (9999, 1)")
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.execute("UPDATE t SET v = 5 WHERE id % 13 = 0")
     mirrored.run()
     mirrored.assert_equal(*TABLES)
@@ -280,7 +268,7 @@ def test_soft_deletes(mirrored: MirroredDatabase) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.run()
     mirrored.execute(*LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.run()
     rows = {row["id"]: row["_deleted"] for row in mirrored.rows("t").to_pylist()}
     assert rows == {1: True, 2: False, 3: True, 4: False}
@@ -297,7 +285,7 @@ def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDat
         f"XA START {xid}", "UPDATE t SET v = 77 WHERE id = 1", "INSERT INTO t VALUES (50, 50)",
         f"XA END {xid}", f"XA PREPARE {xid}",
     )  # fmt: skip
-    purge(mirrored)
+    purge(mirrored.server)
     # A check of visibility would wait for the locks of the transaction.
     mirrored.run()
     mirrored.execute(f"XA COMMIT {xid}", "INSERT INTO k VALUES (5)")
@@ -310,7 +298,7 @@ def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDat
 def test_stops_by_default(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
-    purge(mirrored)
+    purge(mirrored.server)
     mirrored.options.pop("failOnDataLoss")
     with pytest.raises(StreamingQueryException, match="The first available position is"):
         mirrored.run()
@@ -361,7 +349,7 @@ class Rounds:
                 with_kill(self.mirrored, self.chance.randrange(4), monkeypatch)
             self.write()
             if self.chance.random() < 0.7:
-                purge(self.mirrored)
+                purge(self.mirrored.server)
             self.write()
         self.mirrored.run()
         self.mirrored.assert_equal("t", "k", "altered", *(["s"] if self.has_s else []))

@@ -88,7 +88,7 @@ class HostileServer:
     Attributes
     ----------
     answer : to a command.
-    begin : what is sent to whoever connects.
+    begin : what is sent to a client that connects.
     login : the answers to the packets of the login, one after the other.
     received : all bytes that clients have sent.
     """

@@ -13,6 +13,7 @@ import pytest
 from helpers.archive import Archive
 from helpers.file_streams import FileStream
 from helpers.load_rows import applied, select_json
+from helpers.needed_servers import need
 from helpers.servers import (
     LocalServer,
     MariaDB11Server,
@@ -43,8 +44,7 @@ GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server to restart, those of MySQL 5.7 and later with GTIDs, with an empty database."""
     kind = KINDS[request.param]
-    if (reason := kind.missing()) is not None:
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     has_gtids = kind in (MySQL57Server, MySQL9Server)
     with kind(options=[*DURABLE, *GTIDS] if has_gtids else DURABLE) as found:
         found.execute("CREATE DATABASE shop CHARSET utf8mb4")

@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql.types import StringType
 
 from helpers.cutting_proxy import cutting_proxy
+from helpers.needed_servers import need
+from helpers.purges import purge
 from helpers.replication import promote, replicating_servers, wait_for_replica
 from helpers.servers import (
     LocalServer,
@@ -52,8 +54,7 @@ CONTINUE = {
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server whose files are purged."""
     kind = KINDS[request.param]
-    if (reason := kind.missing()) is not None:
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
         yield server
 
@@ -66,20 +67,6 @@ def table(own: LocalServer) -> Iterator[str]:
     )
     yield "purged.t"
     own.execute("DROP DATABASE purged")
-
-
-def purge(server: LocalServer) -> str:
-    """Purge all files but a new one; returns its name."""
-    server.rotate()
-    file = server.position()[0]
-
-    def is_gone() -> bool:
-        # A file that a dump reads stays.
-        server.execute(f"PURGE BINARY LOGS TO '{file}'")
-        return server.binlog_files()[0][0] == file
-
-    wait_until(is_gone, "the files are purged", every=0.1)
-    return file
 
 
 def begun(stream: Spark) -> Offset:
@@ -358,7 +345,7 @@ def test_available_now_ends_past_the_gap(
 
 
 def test_purged_twice(own: LocalServer, table: str, new_stream: NewStream) -> None:
-    """Also the position behind the first gap is gone before it is read from."""
+    """The position after the first gap is gone, too, before it is read from."""
     stream = new_stream(own, table, **CONTINUE)
     start = begun(stream)
     stream.reader.stop()
@@ -540,7 +527,7 @@ def test_another_server_that_has_the_purged_part_comes_first(
     planned = start
     stream.reader.stop()
     insert(primary, "d.t", 2)
-    # The replica's dump is behind the file.
+    # The replica's dump has passed the file, which can be purged then.
     wait_for_replica(replica, primary)
     purge(primary)
     insert(primary, "d.t", 3)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.later_logs import read
+from helpers.needed_servers import need
 from helpers.servers import (
     MariaDB11Server,
     MariaDBServer,
@@ -79,9 +80,7 @@ class Pair:
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     kind = request.param
-    reason = kind.missing()
-    if reason is not None:
-        pytest.skip(reason)
+    need(kind)
     relay = ["--server-id=72", "--relay-log=relay-bin", "--skip-slave-start"]
     if kind is MySQL9Server:
         relay[-1] = "--skip-replica-start"

@@ -8,6 +8,7 @@ from time import time
 
 import pytest
 
+from helpers.needed_servers import need
 from helpers.servers import (
     LocalServer,
     MariaDB11Server,
@@ -37,8 +38,7 @@ AT_ONCE = "0.999995"
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server that keeps a file for a day."""
     kind = KINDS[request.param]
-    if (reason := kind.missing()) is not None:
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     with kind() as server:
         # MariaDB 11.8 purges nothing on its own without a replica.
         if server.is_mariadb and server.version() >= "11.":

@@ -18,6 +18,7 @@ import pytest
 
 from helpers.events import rotate_body
 from helpers.later_logs import read
+from helpers.needed_servers import need
 from helpers.recorded_logs import describe
 from helpers.servers import MySQL9Server, MySQL56Server, captured_files, serve_binlogs
 from helpers.servers.base import LocalServer
@@ -31,9 +32,7 @@ SCENARIOS: dict[str, tuple[str, ...]] = {"numbers": ("f", "d"), "charsets": (), 
 @pytest.fixture(autouse=True)
 def _servers() -> None:
     for kind in (MySQL56Server, MySQL9Server):
-        reason = kind.missing()
-        if reason is not None:
-            pytest.skip(reason)
+        need(kind)
 
 
 @contextmanager

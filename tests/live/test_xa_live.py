@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from helpers.needed_servers import need
 from helpers.servers import LocalServer, MariaDB11Server, MariaDBServer, MySQL9Server, Server
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.source_runner import Offset, Spark, insert, new_reader
@@ -30,8 +31,7 @@ DURABLE = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server to restart, for all histories of its kind."""
     kind = KINDS[request.param]
-    if (reason := kind.missing()) is not None:
-        pytest.skip(reason)  # it says what is missing
+    need(kind)
     options = [*DURABLE, "--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
     with kind(options=DURABLE if kind.is_mariadb else options) as server:
         yield server

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError, Se
 def tree(error: type[MySQLBinlogError] = MySQLBinlogError) -> Iterator[type[MySQLBinlogError]]:
     yield error
     for below in error.__subclasses__():
-        # What a module catches itself is nobody else's.
+        # A private error is caught in its own module.
         if not below.__name__.startswith("_"):
             yield from tree(below)
 

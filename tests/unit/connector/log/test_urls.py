@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import zstandard
 from pyspark.sql.types import StringType
@@ -21,8 +22,6 @@ from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, OptionError
 from pyspark_mysqlbinlog.protocol.events import EventType
-
-fsspec = pytest.importorskip("fsspec")
 
 CREATE = "CREATE TABLE t (a INT)"
 
