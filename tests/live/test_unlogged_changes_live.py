@@ -107,8 +107,12 @@ def test_a_statement_on_an_unrelated_table_does_not_stop(
         stream.reader.stop()
 
 
+@pytest.mark.parametrize("options", [{}, {"snapshotExactKeyless": "true"}], ids=["", "exact"])
 def test_a_start_names_tables_whose_changes_may_not_be_logged(
-    any_server: Server, any_database: str, caplog: pytest.LogCaptureFixture
+    any_server: Server,
+    any_database: str,
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, str],
 ) -> None:
     any_server.execute(
         "CREATE TABLE parent (id INT PRIMARY KEY)",
@@ -123,7 +127,7 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
         database=any_database,
     )
     tables = ",".join(f"{any_database}.{name}" for name in ("parent", "child", "part", "quick"))
-    stream = Spark(new_reader(any_server, tables))
+    stream = Spark(new_reader(any_server, tables, **options))
     with caplog.at_level(logging.INFO, "pyspark_mysqlbinlog"):
         try:
             stream.latest(stream.initial())

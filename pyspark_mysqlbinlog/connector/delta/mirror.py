@@ -117,7 +117,7 @@ class DeltaMirror:
                 "option path: a mirror needs a server, for the columns and existing rows of its"
                 " tables; set host, and use a stream to read files"
             )
-        parsed = parse_options(texts)
+        parsed = self._parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
@@ -168,9 +168,8 @@ class DeltaMirror:
         )
         if trigger:
             writer = writer.trigger(**trigger)
-        parsed = parse_options(self._options)
-        if not parsed.fail_on_data_loss:
-            remove_lost_batch(spark, self._checkpoint, parsed)
+        if not self._parsed.fail_on_data_loss:
+            remove_lost_batch(spark, self._checkpoint, self._parsed)
         try:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 return writer.start()

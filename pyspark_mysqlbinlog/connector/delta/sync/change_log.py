@@ -25,11 +25,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.rows.packed_position import (
-    pack,
-    pack_position,
-    unpack_position,
-)
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.sections import drop_applied, packed_positions
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
@@ -265,13 +261,7 @@ class ChangeLog(SyncedTable):
         if known != str(before):
             raise self._of_another_log(known, before)
         log, held = batch.marker.log, _ChangeLogState.of(self._target, before)
-        if held.boundary > pack_position(batch.start):
-            number, pos = unpack_position(held.boundary)
-            raise self._error(
-                f"the change log is complete up to position {pos} of binlog file number {number},"
-                f" but the query continues in another binlog from before that, at {batch.start};"
-                f" {_LOAD_ANEW}"
-            )
+        self._check_not_ahead(held.boundary, batch, "the change log", _LOAD_ANEW)
         more = (_last_of(log), 0), (_LOADING, held.snapshot)
         self._target.set_properties(
             {CHANGE_LOG_SOURCE: str(log)}, replace(batch.marker, extra_transactions=more)

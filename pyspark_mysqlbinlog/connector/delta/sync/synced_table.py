@@ -67,5 +67,18 @@ class SyncedTable:
                 table=self._name,
             )
 
+    def _check_not_ahead(self, applied: int, batch: Batch, what: str, remedy: str) -> None:
+        """MirrorError if it has changes after the start of a batch that leads into another binlog.
+
+        applied : packed position up to which it is complete.
+        what : it, as the subject of a sentence.
+        """
+        if applied > pack_position(batch.start):
+            number, pos = unpack_position(applied)
+            raise self._error(
+                f"{what} is complete up to position {pos} of binlog file number {number}, but the"
+                f" query continues in another binlog from before that, at {batch.start}; {remedy}"
+            )
+
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.sections import (
     drop_applied,
     split_by_schema,
@@ -211,13 +211,7 @@ class MirroredTable(SyncedTable):
         if self._is_restored():
             raise self._error(f"{RESTORED}; {RELOAD_HINT}")
         applied = target.txn_version(str(before)) or 0
-        if applied > pack_position(batch.start):
-            number, pos = unpack_position(applied)
-            raise self._error(
-                f"the Delta table is complete up to position {pos} of binlog file number"
-                f" {number}, but the query continues in another binlog from before that, at"
-                f" {batch.start}; {RELOAD_HINT}"
-            )
+        self._check_not_ahead(applied, batch, "the Delta table", RELOAD_HINT)
         target.set_properties({SOURCE_LOG: str(log)}, batch.marker)
 
     def _remove_lost(self, batch: Batch) -> None:
