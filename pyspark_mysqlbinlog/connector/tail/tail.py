@@ -205,6 +205,7 @@ class Tail(LogTail):
             self._client = client
             check_identity(client, self._server_uuid)
             self._check(client)
+            case_sensitive = ServerFacts.ask(client).case_sensitive
             search = PreparedXaSearch.of_server(
                 self._settings,
                 self._server_uuid,
@@ -219,9 +220,7 @@ class Tail(LogTail):
                 operations=self._operations,
                 earlier_xa=lambda xid, commit: self._find_prepared(search, xid, commit),
                 check_others=StatementRoutes(
-                    self._settings,
-                    self._captures,
-                    case_sensitive=ServerFacts.ask(client).case_sensitive,
+                    self._settings, self._captures, case_sensitive=case_sensitive
                 ).check,
             )
             schemas = _Schemas(
@@ -230,6 +229,7 @@ class Tail(LogTail):
                 self._captures,
                 self._watch,
                 self.buffer,
+                case_sensitive=case_sensitive,
                 on_rename=self._note_rename,
                 on_statement=self._on_statement,
                 first_needed=self._first_needed,
@@ -311,6 +311,7 @@ class _Schemas:
         watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
+        case_sensitive: bool,
         on_rename: Callable[[Position, Table], None],
         on_statement: OnStatement | None,
         first_needed: Callable[[Position], Position],
@@ -318,7 +319,6 @@ class _Schemas:
         self._on_statement = on_statement
         self._first_needed = first_needed
         self._captures = captures
-        case_sensitive = ServerFacts.ask(client).case_sensitive
         self._fold = folding(case_sensitive)
         self._is_mariadb = client.is_mariadb
         self._watch = watch
