@@ -1,27 +1,13 @@
-"""``pyspark-mysqlbinlog ingest``: runs a Delta mirror from the shell, until it is stopped.
-
-DeltaMirror does the work; this module starts Spark, shows the progress, turns errors into one line,
-and exits cleanly at SIGTERM and SIGINT. Exit codes: 0 if it was stopped or (with --available-now)
-is done, 1 if the query failed or replication of a table stopped, 2 if an argument is wrong.
-"""
+"""``pyspark-mysqlbinlog``: the commands of the package, one module each."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from io import TextIOWrapper
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.runner import SparkEndedError, run
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, cause_of
-
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.cli.output import Display
-    from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 
 __all__ = ["app"]
 
@@ -31,8 +17,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-_FAILED, _USAGE = 1, 2
 
 
 def _print_version(is_asked: bool) -> None:
@@ -55,217 +39,7 @@ def _app(
     pass
 
 
-# Headings of `ingest --help`.
-_SOURCE, _DELTA, _SPARK, _OUTPUT = "Source", "Delta tables", "Spark", "Output"
-
-
-@app.command()
-def ingest(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SOURCE)],
-    user: Annotated[
-        str,
-        typer.Option(
-            help="Account of the server; docs/reference/security.md lists its grants.",
-            rich_help_panel=_SOURCE,
-        ),
-    ],
-    tables: Annotated[
-        str,
-        typer.Option(
-            help="Tables to replicate: database.table or globs, separated by commas.",
-            rich_help_panel=_SOURCE,
-        ),
-    ],
-    checkpoint: Annotated[
-        str,
-        typer.Option(help="Spark checkpoint directory of this mirror.", rich_help_panel=_SPARK),
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="Path or URI of the Delta tables, with {database} and {table} in it.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
-    change_log: Annotated[
-        str | None,
-        typer.Option(
-            help="Path or URI of the change logs, with {database} and {table} in it; can be given"
-            " with or without --target.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SOURCE)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SOURCE),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of an option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_SOURCE,
-        ),
-    ] = None,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="Writer of the Delta tables: deltalake, spark (needs Delta's jars, see --conf),"
-            " or auto.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = "deltalake",
-    storage_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value for delta-rs, such as credentials; can be repeated.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
-    table_property: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of new Delta tables; can be repeated.", rich_help_panel=_DELTA
-        ),
-    ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="database.table=column,column of new Delta tables; can be repeated.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
-    soft_delete: Annotated[
-        bool,
-        typer.Option(
-            "--soft-delete",
-            help="Keep deleted rows, with true in the column _deleted.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = False,
-    maintenance_interval: Annotated[
-        str,
-        typer.Option(
-            help="How often files are compacted and vacuumed, such as 1h; 'off' for never.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = "1h",
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of Spark's configuration; can be repeated.", rich_help_panel=_SPARK
-        ),
-    ] = None,
-    trigger_interval: Annotated[
-        str, typer.Option(help="Time between two batches.", rich_help_panel=_SPARK)
-    ] = "1 second",
-    available_now: Annotated[
-        bool,
-        typer.Option(
-            "--available-now",
-            help="Apply everything that is available now, then end.",
-            rich_help_panel=_SPARK,
-        ),
-    ] = False,
-    json_lines: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="One line of JSON per batch instead of text.", rich_help_panel=_OUTPUT
-        ),
-    ] = False,
-) -> None:
-    """Replicate MySQL tables to Delta Lake until this command is stopped.
-
-    The command copies the existing rows, then applies the changes of the binlog. Give --target for
-    the tables, --change-log for their change logs, or both.
-    """
-    options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
-    try:
-        more = _pairs("--option", option)
-        again = {name.lower() for name in options} & {name.lower() for name in more}
-        if again:
-            raise OptionError(f"--option {min(again)}: use this command's own option for it")
-        partitions = _pairs("--partition-by", partition_by)
-        mirror = _mirror(
-            target,
-            checkpoint,
-            options | more,
-            change_log=change_log,
-            engine=engine,
-            storage_options=_pairs("--storage-option", storage_option),
-            table_properties=_pairs("--table-property", table_property),
-            partition_by={name: columns.split(",") for name, columns in partitions.items()},
-            soft_delete=soft_delete,
-            maintenance_interval=None if maintenance_interval == "off" else maintenance_interval,
-        )
-        settings = _pairs("--conf", conf)
-    except MySQLBinlogError as error:
-        _end(error, _USAGE)
-    when = {"availableNow": True} if available_now else {"processingTime": trigger_interval}
-    try:
-        run(mirror, when, settings, _display(json_lines=json_lines))
-    except SparkEndedError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_FAILED) from None
-    except Exception as exception:
-        cause = cause_of(exception)
-        if cause is None:
-            raise
-        _end(cause, _FAILED)
-    # The query continues without them, so they must be reported with the exit code.
-    for table, reason in sorted(mirror.stopped.items()):
-        typer.echo(f"{table}: replication stopped: {reason}", err=True)
-    if mirror.stopped:
-        raise typer.Exit(_FAILED)
-
-
-def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
-    pairs = {}
-    for each in given or ():
-        key, equals, value = each.partition("=")
-        if not equals or not key:
-            # Not shown: it may be a secret.
-            raise OptionError(f"{name}: expected name=value, found another form")
-        pairs[key] = value
-    return pairs
-
-
-def _mirror(
-    target: str | None, checkpoint: str, options: Mapping[str, Any], **settings: Any
-) -> DeltaMirror:
-    from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
-
-    return DeltaMirror(target, checkpoint, options, **settings)
-
-
-def _display(*, json_lines: bool) -> Display:
-    """Return a live table for a terminal, else one line per batch."""
-    from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
-
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A name that the terminal cannot show must not end the query.
-            stream.reconfigure(errors="backslashreplace")
-    if json_lines:
-        return Lines(as_json)
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal or console.is_dumb_terminal:
-        return Lines(as_text)
-    from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable
-
-    return LiveTable(console)
-
-
-def _end(error: MySQLBinlogError, code: int) -> NoReturn:
-    typer.echo(f"{type(error).__name__}: {error}", err=True)
-    raise typer.Exit(code)
-
+app.command()(ingest)
 
 if __name__ == "__main__":
     app()
