@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import assert_replay, change_log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_process import last_offset
+from helpers.needed_servers import need
 from helpers.replication import (
     promote,
     replicating_servers,
@@ -26,13 +27,16 @@ from helpers.replication import (
     wait_for_replica,
 )
 from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
+from helpers.servers.mysql57 import MySQL57Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, cause_of
 
-KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mysql9": MySQL9Server}
+KINDS: dict[str, type[LocalServer]] = {
+    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server)
+}
 # With a key, with a key that changes, and without one.
 TABLES = ("t", "moved", "k")
 CREATE = (
@@ -209,7 +213,6 @@ def _assert_keyless_replay(mirrored: MirroredDatabase) -> None:
     [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
 )
 def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
-    request: pytest.FixtureRequest,
     spark: SparkSession,
     ddl_seed: int,
     tmp_path: Path,
@@ -217,7 +220,7 @@ def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
     kind: str,
     rounds: int,
 ) -> None:
-    request.getfixturevalue(kind)  # it says what is missing
+    need(KINDS[kind])
     for seed in range(ddl_seed, ddl_seed + rounds):
         logging.getLogger(__name__).warning("DDL_SEED=%d", seed)
         how = fail_over(spark, KINDS[kind], tmp_path / str(seed), seed, monkeypatch)

@@ -10,6 +10,7 @@ import pytest
 
 from helpers.cutting_proxy import cutting_proxy
 from helpers.log_names import INDEX, restart_with_log_name
+from helpers.needed_servers import need
 from helpers.replication import (
     REPLICATION_OPTIONS,
     promote,
@@ -20,18 +21,21 @@ from helpers.replication import (
     wait_for_replica,
 )
 from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
+from helpers.servers.mysql57 import MySQL57Server
 from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError, InvalidPositionError
 
-KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mysql9": MySQL9Server}
+KINDS: dict[str, type[LocalServer]] = {
+    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server)
+}
 TABLE = "failover.t"
 
 
 @pytest.fixture(params=KINDS)
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
     """A primary with a table, and its replica."""
-    request.getfixturevalue(request.param)  # it says what is missing
+    need(KINDS[request.param])
     with replicating_servers(KINDS[request.param]) as servers:
         servers[0].execute(
             "CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, v INT)"
