@@ -207,6 +207,7 @@ def _assert_keyless_replay(mirrored: MirroredDatabase) -> None:
     assert sorted(rows) == sorted(row[0] for row in mirrored.select("k")[1])
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "rounds",

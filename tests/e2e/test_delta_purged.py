@@ -30,6 +30,8 @@ from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
 
+pytestmark = pytest.mark.one_server
+
 KINDS: dict[str, type[LocalServer]] = {
     kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer)
 }

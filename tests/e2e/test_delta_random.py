@@ -54,7 +54,7 @@ class Run:
     step: str
 
 
-SHORT, FULL = Run(3, 300, "32k"), Run(20, 5_000, "128k")
+SHORT, FULL = Run(2, 200, "32k"), Run(20, 5_000, "128k")
 
 
 @pytest.fixture

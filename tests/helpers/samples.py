@@ -5,7 +5,8 @@ runs with both. A test that tries many values in one call gets parts of them as 
 one that tries random values is repeated, ten times with ``sample(2, of=10)``.
 
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
-depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB.
+depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB. MySQL 5.7, which
+nothing installs, takes part where it is.
 
 Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, to logs that it serves, or to
 MariaDB, get the marker `newer`.
@@ -25,6 +26,7 @@ from typing import TypeVar
 import pytest
 
 from helpers.servers.available import KINDS
+from helpers.servers.mysql57 import MySQL57Server
 
 __all__ = ["mark_newer", "parts", "take_samples"]
 
@@ -32,7 +34,9 @@ T = TypeVar("T")
 
 # As fixtures call them in their parameters.
 _SERVERS = frozenset(
-    {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in KINDS))
+    {"mysql", "live_server"}.union(
+        *((kind.name, kind.__name__) for kind in (*KINDS, MySQL57Server))
+    )
 )
 # What a test asks for that is not the newer server.
 _NOT_NEWER = frozenset({"mysql56", "serve_captured", "mariadb", "mariadb11"})
@@ -73,10 +77,11 @@ def take_samples(
                 groups[f"{name}, one server each", _without_server(item), 1].append(item)
     counts: dict[str, tuple[int, int]] = {}
     for (name, which, most), cases in groups.items():
-        count = 0 if is_whole else min(most, len(cases))
-        taken = {*Random(f"{seed} {name} {which}").sample(range(len(cases)), count)}
-        for number, case in enumerate(cases):
-            if number not in taken:
+        can_run = [case for case in cases if not _needs_missing_57(case)] or cases
+        count = 0 if is_whole else min(most, len(can_run))
+        taken = Random(f"{seed} {name} {which}").sample(can_run, count)
+        for case in cases:
+            if case not in taken:
                 case.add_marker(pytest.mark.slow)
         before = counts.get(name, (0, 0))
         counts[name] = before[0] + count, before[1] + len(cases)
@@ -88,8 +93,17 @@ def _engine(item: pytest.Item) -> str:
     return str(callspec.params.get("spark", "")) if callspec else ""
 
 
+def _needs_missing_57(item: pytest.Item) -> bool:
+    kinds = {MySQL57Server.name, MySQL57Server.__name__}
+    return bool(kinds & {*_parameters(item)}) and MySQL57Server.missing() is not None
+
+
+def _parameters(item: pytest.Item) -> list[str]:
+    """The parts of the case's id."""
+    return item.nodeid.partition("[")[2].removesuffix("]").split("-")
+
+
 def _without_server(item: pytest.Item) -> str:
     """What tells this case from others of its test, but for the kind of server."""
-    test, _, case = item.nodeid.partition("[")
-    names = case.removesuffix("]").split("-")
-    return f"{test}[{'-'.join(name for name in names if name not in _SERVERS)}"
+    test = item.nodeid.partition("[")[0]
+    return f"{test}[{'-'.join(name for name in _parameters(item) if name not in _SERVERS)}"

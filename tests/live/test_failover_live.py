@@ -26,6 +26,8 @@ from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError, InvalidPositionError
 
+pytestmark = pytest.mark.one_server
+
 KINDS: dict[str, type[LocalServer]] = {
     kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server)
 }

@@ -190,6 +190,7 @@ def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
         return f"{how}{', lagging' if missing else ''}"
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "rounds",
