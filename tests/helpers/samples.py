@@ -5,8 +5,8 @@ runs with both. A test that tries many values in one call gets parts of them as 
 one that tries random values is repeated, ten times with ``sample(2, of=10)``.
 
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
-depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB. MySQL 5.7, which
-nothing installs, takes part where it is.
+depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB. MySQL 5.7,
+which nothing installs, takes part where it is.
 
 Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, to logs that it serves, or to
 MariaDB, get the marker `newer`.
