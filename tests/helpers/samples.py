@@ -25,6 +25,7 @@ from typing import TypeVar
 
 import pytest
 
+from helpers.servers import Server
 from helpers.servers.available import KINDS
 from helpers.servers.mysql57 import MySQL57Server
 
@@ -33,10 +34,9 @@ __all__ = ["mark_newer", "parts", "take_samples"]
 T = TypeVar("T")
 
 # As fixtures call them in their parameters.
+_KINDS: tuple[type[Server], ...] = (*KINDS, MySQL57Server)
 _SERVERS = frozenset(
-    {"mysql", "live_server"}.union(
-        *((kind.name, kind.__name__) for kind in (*KINDS, MySQL57Server))
-    )
+    {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in _KINDS))
 )
 # What a test asks for that is not the newer server.
 _NOT_NEWER = frozenset({"mysql56", "serve_captured", "mariadb", "mariadb11"})
