@@ -2,8 +2,9 @@
 
 It starts a MySQL of its own, writes the workload, lets everything read it in interleaved rounds,
 and writes the figures to results.json, docs/explanation/benchmarks.md and its chart. With --tuning
-it measures the choices in the plan of a batch instead (see `tuning`), with --snapshots initial
-snapshots and mirrors (see `snapshot_suite`). With --short nothing is written and no figure means
+it measures the choices in the plan of a batch instead (see `tuning`), with --compressed the decode
+of compressed transactions (see `compressed`), with --snapshots initial snapshots and mirrors (see
+`snapshot_suite`). With --short nothing is written and no figure means
 anything: it shows that every part of all of them still runs, and counts every row.
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import snapshot_suite
+from benchmarks.decode import compressed
 from benchmarks.decode.decode_bench import (
     decode_measures,
     our_checksums,
@@ -55,6 +57,7 @@ _HERE = Path(__file__).resolve().parent
 _DATA = _HERE / "report" / "data"
 _RESULTS = _DATA / "results.json"
 _TUNING = _DATA / "tuning.json"
+_COMPRESSED = _DATA / "compressed.json"
 _SNAPSHOTS = _DATA / "snapshots.json"
 _DOCS = _HERE.parent / "docs"
 _CHART = _DOCS / "explanation" / "benchmarks.svg"
@@ -78,10 +81,12 @@ def main() -> None:
     if arguments.short:
         # Most of it is JVMs that start, and none of its figures counts.
         os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
-    is_log = arguments.snapshots is None
+    is_log = not arguments.tuning and not arguments.compressed and arguments.snapshots is None
+    is_all = is_log and arguments.short
     for chosen, measure, path, write in (
-        (is_log and not arguments.tuning, _measure, _RESULTS, _write),
-        (arguments.tuning or (is_log and arguments.short), _tune, _TUNING, _write_pages),
+        (is_log, _measure, _RESULTS, _write),
+        (arguments.tuning or is_all, _tune, _TUNING, _write_pages),
+        (arguments.compressed or is_all, _measure_compressed, _COMPRESSED, _write_pages),
     ):
         if not chosen:
             continue
@@ -100,6 +105,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few thousand rows, once")
     parser.add_argument("--tuning", action="store_true", help="what the plan of a batch is made of")
+    parser.add_argument(
+        "--compressed", action="store_true", help="compressed transactions, written by a MySQL 9"
+    )
     parser.add_argument(
         "--snapshots",
         nargs="*",
@@ -121,10 +129,11 @@ def _arguments() -> argparse.Namespace:
         "--report", action="store_true", help="write the document again from results.json"
     )
     arguments = parser.parse_args()
-    if arguments.memory and (arguments.tuning or arguments.snapshots is not None):
-        parser.error("--memory is no part of --tuning and --snapshots")
-    if arguments.tuning and arguments.snapshots is not None:
-        parser.error("--tuning and --snapshots are two runs")
+    runs = [arguments.tuning, arguments.compressed, arguments.snapshots is not None]
+    if arguments.memory and any(runs):
+        parser.error("--memory is no part of --tuning, --compressed and --snapshots")
+    if sum(runs) > 1:
+        parser.error("--tuning, --compressed and --snapshots are runs of their own")
     return arguments
 
 
@@ -192,6 +201,20 @@ def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
             "machine": describe(server, {}, load),
             "rounds": scale.rounds,
             "choices": tuning.measure(children, workload, ready, folder, scale),
+        }
+
+
+def _measure_compressed(scale: Scale, folder: Path) -> dict[str, Any]:
+    load = os.getloadavg()[0]
+    with ExitStack() as stack:
+        stack.enter_context(_logs_of_failures(folder))
+        written = compressed.written_workloads(folder, scale, load)
+        kernel = _worker(stack, folder, "decode.decode_worker")
+        return {
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": written.machine,
+            "rounds": scale.rounds,
+            "cases": compressed.measure(kernel, written, scale),
         }
 
 

@@ -20,8 +20,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from benchmarks.decode.batch_read import BatchRead
 from benchmarks.harness.workers import answer_commands
 from benchmarks.workload.memory_log import MemoryStream
+from helpers.corrupt_logs import from_bytes
+from helpers.payloads import payload_data
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream
 
 __all__: list[str] = []
@@ -52,6 +55,27 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     if rows != int(expected):
         return {"error": f"{rows} rows came out, expected {expected}"}
     return {"rows": rows, "seconds": seconds}
+
+
+def decompress(path: str) -> dict[str, Any]:
+    """Decompress all payloads of a binlog with libzstd alone, on one core."""
+    events, _ = from_bytes(Path(path).read_bytes())
+    payloads = [
+        payload_data(event.body)
+        for event in events
+        if event.kind == EventType.TRANSACTION_PAYLOAD_EVENT
+    ]
+    codec = pa.Codec("zstd")
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(everywhere)})
+    try:
+        begin = time.perf_counter()
+        for size, data in payloads:
+            codec.decompress(data, decompressed_size=size)
+        seconds = time.perf_counter() - begin
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    return {"seconds": seconds}
 
 
 def save(options: str, path: str) -> dict[str, Any]:
@@ -122,4 +146,12 @@ def tail(options: str, end_file: str, end_pos: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    answer_commands({"decode": decode, "save": save, "pickled": pickled, "tail": tail})
+    answer_commands(
+        {
+            "decode": decode,
+            "decompress": decompress,
+            "save": save,
+            "pickled": pickled,
+            "tail": tail,
+        }
+    )

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmark_tables import log_tables, snapshot_tables, tuning_table
+from benchmark_tables import compressed_table, log_tables, snapshot_tables, tuning_table
 from command_tables import command_table
 from docstring_tables import argument_table, attribute_table
 from error_tree import error_tree
@@ -38,6 +38,7 @@ _PARTS: dict[str, Callable[..., str]] = {
     "option-table": option_table,
     "snapshot-benchmarks": snapshot_tables,
     "tuning-benchmarks": tuning_table,
+    "compressed-benchmarks": compressed_table,
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["log_tables", "snapshot_tables", "tuning_table"]
+__all__ = ["compressed_table", "log_tables", "snapshot_tables", "tuning_table"]
 
 _DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "report" / "data"
 
@@ -163,6 +163,26 @@ def tuning_table() -> str:
         what = choice["what"]
         lines.append(f"| {what if what != last else ''} | {setting} | {found} |")
         last = what
+    return "\n".join(lines)
+
+
+def compressed_table() -> str:
+    """Return the table of compressed transactions."""
+    results = _stored("compressed.json")
+    server = results["machine"]["versions"]["mysql"]
+    lines = [
+        f"- {_machine(results)} Written by MySQL {server}.",
+        f"- {results['rounds']} interleaved rounds; medians. On one core, from memory.",
+        "",
+        "| payload, file | plain MB | zstd MB | thousand changes/s | ratio | rounds | target | |",
+        "|---|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for each in results["cases"]:
+        met = "met" if each["ratio"] >= each["at_least"] else "not met"
+        sizes = [f"{each[name] / 1e6:.0f}" for name in ("bytes_plain", "bytes_compressed")]
+        cells = [each["name"], *sizes, _thousands(each["ours"]), f"{each['ratio']:.2f}"]
+        cells += [f"{each['low']:.2f} … {each['high']:.2f}", f"{each['at_least']:g}", met]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
