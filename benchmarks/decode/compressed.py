@@ -64,7 +64,8 @@ def written_workloads(folder: Path, scale: Scale, load: float) -> WrittenTwice:
             (folder / compression).mkdir()
             found.append(write_workload(server, folder / compression, scale))
             machine = describe(server, {}, load)
-    return WrittenTwice(*found, machine)
+    plain, compressed = found
+    return WrittenTwice(plain, compressed, machine)
 
 
 @dataclass(frozen=True, slots=True)
