@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pymysql
 import pymysql._auth
@@ -23,18 +24,21 @@ NewAccount = Callable[..., ServerSettings]
 @pytest.fixture
 def account(any_server: Server) -> Iterator[NewAccount]:
     """``account(*statements)``: how our client connects as a user of whom the statements are."""
+    yield from _account_of(any_server)
 
+
+def _account_of(server: Server) -> Iterator[NewAccount]:
     made: list[str] = []
 
     def make(*statements: str) -> ServerSettings:
-        any_server.execute(f"CREATE USER {ACCOUNT} IDENTIFIED BY 's3cret'", FORGET)
+        server.execute(f"CREATE USER {ACCOUNT} IDENTIFIED BY 's3cret'", FORGET)
         made.append(ACCOUNT)
-        any_server.execute(*statements, "DO 0")
-        return any_server.settings(user=USER, password="s3cret", ssl_mode="DISABLED")
+        server.execute(*statements, "DO 0")
+        return server.settings(user=USER, password="s3cret", ssl_mode="DISABLED")
 
     yield make
     for user in made:
-        any_server.execute(f"DROP USER {user}")
+        server.execute(f"DROP USER {user}")
 
 
 def _refusal(settings: ServerSettings) -> MySQLBinlogError:
@@ -142,3 +146,28 @@ def test_a_password_that_needs_tls_or_another_package(
     error = _refusal(settings)
     assert type(error) is AccessDeniedError
     assert "set sslMode=REQUIRED, or install the package cryptography" in error.message
+
+
+@pytest.fixture
+def account_of_9(mysql9: Server) -> Iterator[NewAccount]:
+    yield from _account_of(mysql9)
+
+
+def test_the_default_login_of_mysql_9_with_and_without_tls(
+    mysql9: Server, account_of_9: NewAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = account_of_9(
+        f"ALTER USER {ACCOUNT} IDENTIFIED WITH caching_sha2_password BY 's3cret'"
+    )
+    with monkeypatch.context() as without:
+        without.setattr(pymysql._auth, "_have_cryptography", False)
+        error = _refusal(settings)
+        assert type(error) is AccessDeniedError
+        assert "set sslMode=REQUIRED, or install the package cryptography" in error.message
+        # TLS protects the password: no key of the server is needed.
+        with ReplicaClient.connect(replace(settings, ssl_mode="REQUIRED")):
+            pass
+    # The server remembers a password that it has seen, and asks for less then.
+    mysql9.execute("FLUSH PRIVILEGES")
+    with ReplicaClient.connect(settings):
+        pass
