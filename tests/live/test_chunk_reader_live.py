@@ -416,6 +416,32 @@ def test_no_table_is_altered_under_its_rows(
     assert list(batches) == []
 
 
+def test_an_alter_that_waits_holds_nothing_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for the table's lock now stands behind the ALTER, which waits for our rows."""
+    pin = pin_definition
+
+    def alter() -> None:
+        server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT")
+
+    def waits() -> bool:
+        told = server.execute("SHOW PROCESSLIST")
+        return any(row[6] == "Waiting for table metadata lock" for row in told)
+
+    thread = threading.Thread(target=alter, daemon=True)
+
+    def pinning(*arguments: Any) -> None:
+        pin(*arguments)
+        thread.start()
+        wait_until(waits, "the ALTER waits", 30)
+
+    monkeypatch.setattr(chunk_reader, "pin_definition", pinning)
+    assert len(Reading(server, Chunk(T)).rows()) == 100
+    thread.join(patience(30))
+    assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
 @pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
 # pytest passes fixtures by name.
