@@ -27,6 +27,8 @@ PYTEST_ARGS ?=
 # Processes that share the test files, each with servers and a Spark of its own. Tests wait as much
 # as they work, so there is one more than two cores; the long files come first.
 TEST_WORKERS ?= 3
+# How many of the tests that depend on a server run on MySQL 9; empty for all.
+NEWER_CASES ?=
 FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
@@ -56,8 +58,8 @@ test: $(VENV)/installed java servers newer-servers classes ## Install the packag
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # What depends on a server, with Debian's newest one as the live MySQL.
-test-newer: $(VENV)/installed java newer-servers classes ## Run the tests that depend on a server on MySQL 9
-	MYSQLBINLOG_TEST_SERVER=mysql9 \
+test-newer: $(VENV)/installed java newer-servers classes ## Run the tests that depend on a server on MySQL 9 (NEWER_CASES=250 for some)
+	MYSQLBINLOG_TEST_SERVER=mysql9 MYSQLBINLOG_NEWER_CASES=$(NEWER_CASES) \
 		$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
 		-m "newer and not slow" tests/live tests/e2e $(PYTEST_ARGS)
 

@@ -97,7 +97,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_newer(items)
     chosen = config.getoption("markexpr")
     is_whole, is_newer = chosen == "slow", chosen.startswith("newer")
-    SAMPLES.update(take_samples(items, SAMPLE_SEED, is_whole=is_whole, is_newer=is_newer))
+    cases = os.environ.get("MYSQLBINLOG_NEWER_CASES")
+    SAMPLES.update(
+        take_samples(
+            items,
+            SAMPLE_SEED,
+            is_whole=is_whole,
+            is_newer=is_newer,
+            newer_cases=int(cases) if cases else None,
+        )
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

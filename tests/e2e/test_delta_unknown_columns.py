@@ -39,6 +39,13 @@ ALTERED: list[list[str]] = [
     ["ALTER TABLE t DROP PRIMARY KEY", _NOT_FOLLOWED],
     ["UPDATE t SET n = 5", _NOT_FOLLOWED, "DROP TABLE t", _CREATE],
 ]
+# What 8.0 and later take for a syntax error.
+_QUALIFIED, _DEFAULT_CHARSET = " t.", "CHARACTER SET DEFAULT"
+
+
+def _is_refused(server: Server, statements: list[str]) -> bool:
+    words = (_QUALIFIED, _DEFAULT_CHARSET)
+    return server.is_mysql9() and any(word in text for text in statements for word in words)
 
 
 @pytest.fixture(scope="module", params=["one batch", "several batches"])
@@ -53,7 +60,8 @@ def altered(
     cases = MirroredDatabases(spark, live_server, folder, "unknown_columns", len(ALTERED))
     cases.execute(_CREATE, _FILL)
     cases.run()
-    cases.step_by_step(ALTERED, several=request.param == "several batches")
+    done = [[] if _is_refused(live_server, statements) else statements for statements in ALTERED]
+    cases.step_by_step(done, several=request.param == "several batches")
     cases.run()
     yield cases
     cases.drop()
@@ -67,8 +75,10 @@ def _name(case: int) -> str:
     "case", range(len(ALTERED)), ids=["; ".join(statements) for statements in ALTERED]
 )
 def test_alter_without_later_changes_reloads_the_table(
-    altered: MirroredDatabases, case: int
+    altered: MirroredDatabases, live_server: Server, case: int
 ) -> None:
+    if _is_refused(live_server, ALTERED[case]):
+        pytest.skip("8.0 and later have no qualified names of columns, and no such default")
     altered[case].assert_equal(_name(case))
 
 

@@ -12,6 +12,8 @@ from pyspark_mysqlbinlog.protocol.files import MAGIC
 
 __all__ = ["download"]
 
+# Where they have no position, the server made them up; MariaDB 11.8 gives none to rows.
+_MADE = (EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT)
 _HEARTBEATS = (EventType.HEARTBEAT_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2)
 
 
@@ -23,7 +25,8 @@ def download(server: Server, names: Iterable[str], folder: Path) -> None:
             stream = client.dump(name, 4, blocking=False)
             while (raw := stream.next_event()) is not None:
                 header = EventHeader.parse(raw)
-                if header.log_pos and header.type not in _HEARTBEATS:
+                is_made = not header.log_pos and header.type in _MADE
+                if not is_made and header.type not in _HEARTBEATS:
                     file.write(raw)
                 elif header.type == EventType.ROTATE_EVENT and file.tell() > len(MAGIC):
                     break  # made up: what comes now is the next file

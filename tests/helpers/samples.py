@@ -9,7 +9,8 @@ depend on the kind: a run has half of the cases on MySQL and half of them on Mar
 which nothing installs, takes part where it is.
 
 Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, to logs that it serves, or to
-MariaDB, get the marker `newer`.
+MariaDB, get the marker `newer`. A run of these has all of their cases, or as many as
+MYSQLBINLOG_NEWER_CASES says, of files that the seed chooses.
 
 All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
 seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
@@ -38,6 +39,8 @@ _KINDS: tuple[type[Server], ...] = (*KINDS, MySQL57Server)
 _SERVERS = frozenset(
     {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in _KINDS))
 )
+# Of one file, where a run has a part of the cases: a file with hundreds is not the whole sample.
+_FILE_CASES = 25
 # What a test asks for that is not the newer server.
 _NOT_NEWER = frozenset({"mysql56", "serve_captured", "mariadb", "mariadb11"})
 
@@ -58,12 +61,18 @@ def mark_newer(items: Sequence[pytest.Item]) -> None:
 
 
 def take_samples(
-    items: Sequence[pytest.Item], seed: str, *, is_whole: bool, is_newer: bool = False
+    items: Sequence[pytest.Item],
+    seed: str,
+    *,
+    is_whole: bool,
+    is_newer: bool = False,
+    newer_cases: int | None = None,
 ) -> dict[str, tuple[int, int]]:
     """Mark as slow what this run does not take; gives how many cases it takes of each test.
 
     is_whole : all cases are slow, and none is counted.
     is_newer : each case runs on one kind of server, as if it were marked so.
+    newer_cases : with `is_newer`, so many cases are taken in all.
     """
     groups: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -85,7 +94,28 @@ def take_samples(
                 case.add_marker(pytest.mark.slow)
         before = counts.get(name, (0, 0))
         counts[name] = before[0] + count, before[1] + len(cases)
+    if is_newer and newer_cases is not None:
+        return {"tests of the newer server": _take_of_files(items, seed, newer_cases)}
     return {} if is_whole else counts
+
+
+def _take_of_files(items: Sequence[pytest.Item], seed: str, most: int) -> tuple[int, int]:
+    """Mark as slow all but so many cases; gives how many are taken, and of how many."""
+    files: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("newer") and not item.get_closest_marker("slow"):
+            files[item.nodeid.partition("::")[0]].append(item)
+    left = most
+    names = sorted(files)
+    Random(f"{seed} newer").shuffle(names)
+    for name in names:
+        count = min(left, _FILE_CASES, len(files[name]))
+        taken = {*Random(f"{seed} newer {name}").sample(range(len(files[name])), count)}
+        for number, case in enumerate(files[name]):
+            if number not in taken:
+                case.add_marker(pytest.mark.slow)
+        left -= count
+    return most - left, sum(map(len, files.values()))
 
 
 def _engine(item: pytest.Item) -> str:

@@ -193,15 +193,19 @@ def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
             follower.catch_up()
             theirs = follower.from_server()
             ours = {name: follower.now(name) for name in theirs}
+            unknown = {name for name in theirs if is_unknown_text(ours[name])}
+            assert is_mysql9(follower) or not unknown
             wrong = [
                 (name, difference(ours[name], schema))
                 for name, schema in theirs.items()
-                if not same(ours[name], schema, kept=kept)
-                and not (is_mysql9(follower) and is_unknown_text(ours[name]))
+                if name not in unknown and not same(ours[name], schema, kept=kept)
             ]
             assert wrong == [], "\n".join([f"DDL_SEED={ddl_seed}", *done[-8:]])
             known = {name for name in TABLES if not isinstance(follower.now(name), str)}
             assert known <= theirs.keys()
+            # What becomes of them afterwards is not known, either.
+            for name in unknown:
+                cursor.execute(f"DROP TABLE `{name}`")
     assert follower.fitted > STATEMENTS
 
 

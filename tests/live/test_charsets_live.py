@@ -13,10 +13,9 @@ from pyspark_mysqlbinlog.errors import MalformedEventError
 
 def _is_text(raw: bytes) -> bool:
     try:
-        raw.decode("utf-8")
+        return raw.decode("utf-8") != ""
     except UnicodeDecodeError:
         return False
-    return True
 
 
 @pytest.mark.parametrize("server_name", every_server())
@@ -35,7 +34,8 @@ def test_every_code_has_the_characters_that_select_shows(
             found: str | None = decode(code)
         except MalformedEventError:
             found = None
-        # Surrogates are stored in ucs2 and utf32, and SELECT shows bytes that are no UTF-8.
+        # Surrogates are stored in ucs2 and utf32, and SELECT shows bytes that are no UTF-8; 9.7's
+        # CONVERT makes an empty text of them.
         if found != (expected.decode("utf-8") if _is_text(expected) else None):
             differing[code.hex()] = (found, expected)
     assert not differing, f"{len(differing)} differ: {list(differing.items())[:10]}"

@@ -33,13 +33,34 @@ def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
-    """A server with the shop's tables, and a few rows in them."""
+def without_shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
+    """A server without the shop, whose names are always the same: other runs wait until the end."""
     # The examples are no package: the line before puts their folder on the path.
     import shop_workload  # type: ignore[import-not-found]
 
-    live_server.execute(*(text for text in shop_workload.SETUP if shop_workload.READER not in text))
-    live_server.execute(
+    def remove() -> None:
+        cursor.execute(f"DROP DATABASE IF EXISTS {shop_workload.DATABASE}")
+        reader = "SELECT 1 FROM mysql.user WHERE user = %s"
+        if cursor.execute(reader, (shop_workload.READER,)):
+            cursor.execute(shop_workload.TEARDOWN[1])
+
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, %s)", (shop_workload.DATABASE, patience(600)))
+        assert cursor.fetchone() == (1,)
+        # What a run left behind that was killed.
+        remove()
+        yield live_server
+        remove()
+
+
+@pytest.fixture
+def shop(without_shop: Server) -> Server:
+    """A server with the shop's tables, and a few rows in them."""
+    import shop_workload
+
+    server = without_shop
+    server.execute(*(text for text in shop_workload.SETUP if shop_workload.READER not in text))
+    server.execute(
         "INSERT INTO customers (name, email) VALUES ('Zoë', 'zoe@example.com'), ('李', 'l@b.c')",
         "INSERT INTO products VALUES ('TEA001', 'Tea', 8.90, 3, 'eco,gift', 0.4)",
         "INSERT INTO orders VALUES (7, 1, 'paid', 1.50,"
@@ -47,8 +68,7 @@ def shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
         "INSERT INTO order_items VALUES (1, 1, 'TEA001', 2, 8.90)",
         database=shop_workload.DATABASE,
     )
-    yield live_server
-    live_server.execute(shop_workload.TEARDOWN[0])
+    return server
 
 
 def _write(server: Server, folder: Path) -> None:
@@ -119,8 +139,9 @@ def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
     assert not thread.is_alive()
 
 
-def test_the_demo_ends_with_equal_tables(live_server: Server, tmp_path: Path) -> None:
-    url = f"mysql://{live_server.user}:{live_server.password}@{live_server.host}:{live_server.port}"
+def test_the_demo_ends_with_equal_tables(without_shop: Server, tmp_path: Path) -> None:
+    server = without_shop
+    url = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
     environment = os.environ | {"MYSQLBINLOG_TEST_URL": url, "TMPDIR": str(tmp_path)}
     environment.pop("PYTHONSAFEPATH", None)  # the examples import one another
     command = [sys.executable, str(EXAMPLES / "shop_demo.py"), "--seconds", "6"]
@@ -131,4 +152,4 @@ def test_the_demo_ends_with_equal_tables(live_server: Server, tmp_path: Path) ->
     assert found.stdout.count("│ equal") == len(TABLES), found.stdout
     assert "\x1b" not in found.stdout
     assert list(tmp_path.iterdir()) == []
-    assert live_server.execute("SHOW DATABASES LIKE 'shop_demo'") == []
+    assert server.execute("SHOW DATABASES LIKE 'shop_demo'") == []

@@ -1,0 +1,107 @@
+"""Samples of cases: the same ones with the same seed, and other ones with another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from helpers.samples import mark_newer, take_samples
+
+
+class Case:
+    """What `take_samples` asks of a test's case.
+
+    marks : of the test.
+    params : of the case; their values are its id.
+    """
+
+    def __init__(self, test: str, *marks: pytest.MarkDecorator, **params: str) -> None:
+        self.nodeid = f"tests/{test}" + (f"[{'-'.join(params.values())}]" if params else "")
+        self.path = Path(self.nodeid.partition("::")[0])
+        self.fixturenames = list(params)
+        if params:
+            self.callspec = SimpleNamespace(params=params)
+        self._marks = [decorator.mark for decorator in marks]
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return next((mark for mark in self._marks if mark.name == name), None)
+
+    def add_marker(self, decorator: pytest.MarkDecorator) -> None:
+        self._marks.append(decorator.mark)
+
+
+def taken(cases: list[Any], seed: str, **settings: Any) -> list[str]:
+    """The cases that a run with this seed has."""
+    take_samples(cases, seed, is_whole=settings.pop("is_whole", False), **settings)
+    return [case.nodeid for case in cases if not case.get_closest_marker("slow")]
+
+
+def numbered(test: str, count: int, *marks: pytest.MarkDecorator) -> list[Any]:
+    return [Case(test, *marks, n=str(number)) for number in range(count)]
+
+
+def live() -> list[Any]:
+    """400 cases that depend on a server, in 31 files; and some that do not."""
+    cases = numbered("live/test_many.py::test_a", 100)
+    for number in range(30):
+        cases += numbered(f"e2e/test_{number}.py::test_b", 10)
+    cases += numbered("unit/test_c.py::test_c", 10)
+    cases.append(Case("live/test_d.py::test_d", mysql56=""))
+    mark_newer(cases)
+    return cases
+
+
+def test_a_sample_has_so_many_cases_of_a_test() -> None:
+    marks = pytest.mark.sample(3)
+    found = {tuple(taken(numbered("a.py::test_a", 9, marks), str(seed))) for seed in range(20)}
+    assert {len(cases) for cases in found} == {3}
+    assert len(found) > 10
+    assert len(taken(numbered("a.py::test_a", 2, marks), "1")) == 2
+    assert taken(numbered("a.py::test_a", 9, marks), "1", is_whole=True) == []
+
+
+def test_one_server_takes_each_case_once() -> None:
+    chosen = set()
+    for seed in range(20):
+        cases: list[Any] = [
+            Case("a.py::test_a", pytest.mark.one_server, server=server, n=str(number))
+            for server in ("mysql", "mariadb")
+            for number in range(4)
+        ]
+        found = taken(cases, str(seed))
+        assert sorted(case[-2] for case in found) == ["0", "1", "2", "3"]
+        chosen.update(found)
+    assert len(chosen) == 8
+
+
+def test_cases_for_the_newer_server_are_those_of_a_live_server() -> None:
+    newer = [case.nodeid for case in live() if case.get_closest_marker("newer")]
+    assert len(newer) == 400
+    assert {nodeid.split("/")[1] for nodeid in newer} == {"live", "e2e"}
+
+
+def test_a_part_of_the_cases_for_the_newer_server() -> None:
+    def part(seed: int, count: int | None) -> set[str]:
+        cases = live()
+        found = {*taken(cases, str(seed), is_newer=True, newer_cases=count)}
+        return {case.nodeid for case in cases if case.get_closest_marker("newer")} & found
+
+    assert part(1, 60) == part(1, 60)
+    assert len(part(1, None)) == 400
+    assert len(part(1, 1000)) == 325  # 25 of the file that has 100
+    seen: set[str] = set()
+    for seed in range(60):
+        found = part(seed, 60)
+        assert len(found) == 60
+        assert sum("test_many" in nodeid for nodeid in found) <= 25
+        seen |= found
+    # Whatever is left out today runs some day.
+    assert len(seen) > 350
+
+
+def test_a_part_is_counted() -> None:
+    counts = take_samples(live(), "1", is_whole=False, is_newer=True, newer_cases=60)
+    assert counts == {"tests of the newer server": (60, 400)}
