@@ -10,6 +10,7 @@ from helpers.waiting import wait_until
 
 __all__ = [
     "REPLICATION_OPTIONS",
+    "executed_on",
     "promote",
     "replicate",
     "replicating_servers",
@@ -65,6 +66,13 @@ def wait_for_replica(replica: LocalServer, source: LocalServer) -> None:
     executed = source.execute("SELECT @@GLOBAL.gtid_executed")[0][0]
     has = f"SELECT GTID_SUBSET('{executed}', @@GLOBAL.gtid_executed)"
     wait_until(lambda: replica.execute(has)[0][0] == 1, "the replica has caught up")
+
+
+def executed_on(server: LocalServer) -> str:
+    """The GTIDs that a server has executed; in order, and without line breaks."""
+    name = "gtid_binlog_state" if server.is_mariadb else "gtid_executed"
+    shown = str(server.execute(f"SELECT @@GLOBAL.{name}")[0][0]).replace("\n", "")
+    return ",".join(sorted(shown.split(","))) if server.is_mariadb else shown
 
 
 def promote(replica: LocalServer) -> None:

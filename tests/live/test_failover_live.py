@@ -14,6 +14,7 @@ from helpers.needed_servers import need
 from helpers.purges import purge
 from helpers.replication import (
     REPLICATION_OPTIONS,
+    executed_on,
     promote,
     replicate,
     replicating_servers,
@@ -78,13 +79,6 @@ def uuid_of(server: LocalServer) -> str:
     if server.is_mariadb:
         return f"server_id:{server.execute('SELECT @@server_id')[0][0]}"
     return str(server.execute("SELECT @@server_uuid")[0][0])
-
-
-def executed_on(server: LocalServer) -> str:
-    """What a server shows; in order, and without line breaks."""
-    name = "gtid_binlog_state" if server.is_mariadb else "gtid_executed"
-    shown = str(server.execute(f"SELECT @@GLOBAL.{name}")[0][0]).replace("\n", "")
-    return ",".join(sorted(shown.split(","))) if server.is_mariadb else shown
 
 
 def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offset]:
