@@ -1,4 +1,4 @@
-"""Sets of GTIDs, as MySQL writes them: which transactions a server, or a stream, has executed.
+"""Sets of GTIDs: which transactions a server, or a stream, has executed.
 
 A GTID is the UUID of the server that committed a transaction first, a tag (8.3 and later, usually
 none) and a number. A set has intervals of numbers for each *source*, a UUID with or without a tag.
@@ -7,6 +7,11 @@ Its text is that of `gtid_executed`, without line breaks::
     3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7:billing:1-2,4e11fa47-…:1
 
 Equal sets have equal texts: sources in order, intervals merged.
+
+A GTID of MariaDB is a domain, the id of the server that committed a transaction first, and a number
+that increases in the domain, whichever server commits. Its source is ``domain-server``. Servers
+keep the last number of each source alone, so a set has all numbers up to it, also those of other
+servers' transactions. Its text is that of `gtid_binlog_state`: ``0-1-105,0-2-80``.
 """
 
 from __future__ import annotations
@@ -19,12 +24,13 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["EMPTY_GTID_SET", "MAX_GTID_NUMBER", "GtidInterval", "GtidSet"]
+__all__ = ["EMPTY_GTID_SET", "MAX_GTID_NUMBER", "GtidInterval", "GtidSet", "is_mariadb_source"]
 
 # The greatest number that a server assigns (GNO_END in sql/rpl_gtid.h, which is excluded).
 MAX_GTID_NUMBER = (1 << 63) - 2
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}|\{[0-9a-f-]+\}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_MARIADB_GTID = re.compile(r"([0-9]{1,10}-[0-9]{1,10})-([0-9]{1,20})", re.ASCII)
 _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?", re.ASCII)
 # First and last number, both included.
 Numbers = tuple[int, int]
@@ -41,6 +47,11 @@ class GtidInterval(NamedTuple):
     @property
     def source(self) -> str:
         return f"{self.uuid}:{self.tag}" if self.tag else self.uuid
+
+
+def is_mariadb_source(source: str) -> bool:
+    """Whether a source is a domain and a server id, and not a UUID."""
+    return source.count("-") == 1 and ":" not in source
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,25 @@ class GtidSet:
         for each in intervals:
             found.setdefault(each.source, []).append((each.first, each.last))
         return cls({source: _merged(found[source]) for source in sorted(found)})
+
+    @classmethod
+    def of_mariadb(cls, last: Iterable[tuple[int, int, int]]) -> GtidSet:
+        """Return the set of the last GTIDs (domain, server id, number) of MariaDB's sources."""
+        return cls.of(GtidInterval(f"{domain}-{server}", "", 1, n) for domain, server, n in last)
+
+    def follow_mariadb(self, source: str, first: int, last: int) -> GtidSet | None:
+        """Return the set with the next GTIDs of a domain; None if it has had a later number."""
+        known = self.last_of_domains().get(source.partition("-")[0])
+        return None if known is not None and first <= known[1] else self.add(source, 1, last)
+
+    def last_of_domains(self) -> dict[str, tuple[str, int]]:
+        """Return the last GTID of each of MariaDB's domains: its source and number."""
+        found: dict[str, tuple[str, int]] = {}
+        for source, numbers in self._numbers.items():
+            domain = source.partition("-")[0]
+            if domain not in found or found[domain][1] < numbers[-1][1]:
+                found[domain] = source, numbers[-1][1]
+        return found
 
     def intervals(self) -> Iterator[GtidInterval]:
         """Yield the intervals in the order of the text."""
@@ -133,6 +163,10 @@ class GtidSet:
         parts: list[str] = []
         previous = ""
         for source, numbers in self._numbers.items():
+            if is_mariadb_source(source):
+                texts = ",".join(_of_mariadb(source, *each) for each in numbers)
+                parts += ["," if parts else "", texts]
+                continue
             uuid, _, tag = source.partition(":")
             head = tag if uuid == previous else source
             parts.append("" if not previous else ":" if uuid == previous else ",")
@@ -149,6 +183,9 @@ def _parsed(text: str) -> Iterator[GtidInterval]:
         words = [word.strip() for word in part.split(":")]
         uuid, *rest = words
         if not uuid and not rest:
+            continue
+        if not rest and (found := _MARIADB_GTID.fullmatch(uuid)):
+            yield GtidInterval(found[1], "", 1, _interval(found[2], text)[1])
             continue
         digits = uuid.strip("{}").replace("-", "")
         if not _UUID.fullmatch(uuid) or len(digits) != 32:
@@ -179,13 +216,19 @@ def _invalid(what: str, text: str) -> InvalidPositionError:
     shown = text if len(text) <= 80 else f"{text[:80]}…"
     return InvalidPositionError(
         f"{what}, in the GTID set {shown!r}: expected UUID:INTERVAL[:INTERVAL]…, separated by"
-        " commas; SELECT @@global.gtid_executed shows that of a server"
+        " commas; SELECT @@global.gtid_executed shows that of a server. On MariaDB expected"
+        " DOMAIN-SERVER-NUMBER, as @@global.gtid_binlog_pos shows it"
     )
 
 
 def _text(numbers: Numbers) -> str:
     first, last = numbers
     return str(first) if first == last else f"{first}-{last}"
+
+
+def _of_mariadb(source: str, first: int, last: int) -> str:
+    # A difference has a beginning.
+    return f"{source}-{last}" if first == 1 else f"{source}-{first} to {source}-{last}"
 
 
 def _merged(numbers: list[Numbers]) -> tuple[Numbers, ...]:

@@ -154,7 +154,7 @@ class ReplicaClient:
             if not one.server_uuid or len(settings.others) == 0:
                 return client
             try:
-                found = client.variable("server_uuid")
+                found = client.server_uuid()
             except ServerError as error:
                 client.close()
                 failed.append(error)
@@ -346,6 +346,16 @@ class ReplicaClient:
         )
         return self._stream(file, pos, checksum)
 
+    def server_uuid(self) -> str:
+        """Return what identifies the server among those that replicate one another.
+
+        MariaDB has no UUID: ``server_id:1``, which is unique in a topology. Empty if there is
+        nothing (before 5.6).
+        """
+        if self.is_mariadb:
+            return f"server_id:{self.variable('server_id')}"
+        return self.variable("server_uuid") or ""
+
     def dump_after(self, executed: Sequence[Interval]) -> DumpStream:
         """Stream a MySQL's binlog to its end, without the transactions in a GTID set.
 
@@ -365,6 +375,28 @@ class ReplicaClient:
         flags = _BINLOG_DUMP_NON_BLOCK | _BINLOG_THROUGH_GTID
         head = struct.pack("<HIIQI", flags, server_id, 0, 4, len(encoded))
         self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + encoded)
+        return self._stream("", 4, checksum)
+
+    def dump_after_mariadb(self, last: Sequence[str]) -> DumpStream:
+        """Stream a MariaDB's binlog to its end, after the last GTID of each domain.
+
+        Transactions up to these GTIDs are left out, domain by domain.
+
+        Parameters
+        ----------
+        last : one GTID for each domain, as ``domain-server-number``.
+
+        Raises
+        ------
+        LostConnectionError, AccessDeniedError : as for `query`.
+        ServerError : it has not logged one of them, or has purged what follows.
+        """
+        checksum, server_id = self._begin_dump()
+        self.query("SET @slave_connect_state = %s", [",".join(last)])
+        # Otherwise it accepts a GTID that it lacks if it has a later one of the same domain.
+        self.query("SET @slave_gtid_strict_mode = 1")
+        head = struct.pack("<IHI", 4, _BINLOG_DUMP_NON_BLOCK, server_id)
+        self._send(COMMAND.COM_BINLOG_DUMP, head)
         return self._stream("", 4, checksum)
 
     def _begin_dump(self) -> tuple[ChecksumAlgorithm, int]:

@@ -11,8 +11,10 @@ import pytest
 from helpers.cutting_proxy import cutting_proxy
 from helpers.log_names import INDEX, restart_with_log_name
 from helpers.needed_servers import need
+from helpers.purges import purge
 from helpers.replication import (
     REPLICATION_OPTIONS,
+    executed_on,
     promote,
     replicate,
     replicating_servers,
@@ -20,16 +22,28 @@ from helpers.replication import (
     stop_applying,
     wait_for_replica,
 )
-from helpers.servers import LocalServer, MySQL9Server, MySQL56Server
+from helpers.servers import (
+    LocalServer,
+    MariaDB11Server,
+    MariaDBServer,
+    MySQL9Server,
+    MySQL56Server,
+)
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError, InvalidPositionError
+from pyspark_mysqlbinlog.errors import (
+    ConnectionFailedError,
+    FailoverError,
+    InvalidPositionError,
+    MySQLBinlogError,
+)
 
 pytestmark = pytest.mark.one_server
 
 KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server)
+    kind.name: kind
+    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
 }
 TABLE = "failover.t"
 
@@ -47,6 +61,13 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
         yield servers
 
 
+def lost_on(server: LocalServer) -> str:
+    """What is said of a server that has purged what comes next; a MariaDB says it itself."""
+    if server.is_mariadb:
+        return "required binlog files have been purged"
+    return r"it has purged .*, which comes next"
+
+
 def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Spark:
     """A stream that knows both servers."""
     hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
@@ -55,6 +76,8 @@ def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Sp
 
 
 def uuid_of(server: LocalServer) -> str:
+    if server.is_mariadb:
+        return f"server_id:{server.execute('SELECT @@server_id')[0][0]}"
     return str(server.execute("SELECT @@server_uuid")[0][0])
 
 
@@ -85,9 +108,7 @@ def test_running_stream_continues_on_the_replica(
     got, start = read_until(spark, start, 7)
     assert (got, start["epoch"]) == ([5, 6, 7], 2)
     assert start["server_uuid"] == uuid_of(replica)
-    assert start["gtid"] == str(replica.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace(
-        "\n", ""
-    )
+    assert start["gtid"] == executed_on(replica)
 
 
 def test_restarted_stream_continues_on_the_replica(
@@ -141,9 +162,11 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     insert(primary, TABLE, 3)
     _, start = read_until(spark, start, 3)
     lacks = start["gtid"].rpartition("-")[2]
-    uuid = uuid_of(primary)
+    reason = f"it has not executed {uuid_of(primary)}:{lacks};"
+    if primary.is_mariadb:
+        reason = f"it has not logged 0-1-{lacks}"
     primary.kill()
-    with pytest.raises(ConnectionFailedError, match=f"it has not executed {uuid}:{lacks};"):
+    with pytest.raises(ConnectionFailedError, match=reason):
         read_until(spark, start, 4)
     # It is, once it has what was delivered.
     primary.start()
@@ -163,11 +186,9 @@ def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
     start = stream(new_stream, pair).initial()
     insert(primary, TABLE, 3)
     wait_for_replica(replica, primary)
-    replica.rotate()
-    replica.execute(f"PURGE BINARY LOGS TO '{replica.position()[0]}'")
-    assert replica.execute("SELECT @@GLOBAL.gtid_purged = @@GLOBAL.gtid_executed")[0][0]
+    purge(replica)
     primary.kill()
-    with pytest.raises(ConnectionFailedError, match=r"it has purged .*, which comes next"):
+    with pytest.raises(ConnectionFailedError, match=lost_on(replica)):
         read_until(stream(new_stream, pair, retryTimeout="3s"), start, 3)
 
 
@@ -261,6 +282,8 @@ def test_replica_that_logged_a_transaction_of_its_own_in_between_is_not_used(
     uuid = uuid_of(primary)
     primary.kill()
     reason = f"it has logged {uuid}:{last} after transactions that come next"
+    if replica.is_mariadb:
+        reason = "or on MariaDB some whose numbers do not increase"
     with pytest.raises(ConnectionFailedError, match=reason):
         read_until(spark, start, 4)
 
@@ -430,6 +453,8 @@ def test_set_that_was_given_to_a_server_is_executed(
 ) -> None:
     """A copy from a backup has the GTIDs of what it was made from in none of its files."""
     primary, _ = pair
+    if primary.is_mariadb:
+        pytest.skip("MariaDB has no set of purged GTIDs")
     executed = str(primary.execute("SELECT @@GLOBAL.gtid_executed")[0][0])
     with replicating_servers(type(primary), 1) as (copy,):
         copy.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
@@ -453,12 +478,19 @@ def test_stream_starts_after_a_gtid_set(pair: list[LocalServer], new_stream: New
         assert read_until(started, start, 4)[0] == expected
     number = int(before.rpartition("-")[2])
     uuid = before.partition(":")[0]
-    for executed, reason in (
-        (f"{uuid}:1-{number + 9}", f"it has not executed {uuid}:{number + 3}-{number + 9}"),
-        (f"{uuid}:1:3-{number}", r"it has logged .* after transactions that come next"),
-    ):
+    refused = {
+        f"{uuid}:1-{number + 9}": f"it has not executed {uuid}:{number + 3}-{number + 9}",
+        f"{uuid}:1:3-{number}": r"it has logged .* after transactions that come next",
+    }
+    if primary.is_mariadb:
+        refused = {
+            f"0-1-{number + 9}": f"it has not logged 0-1-{number + 9}",
+            f"0-7-{number}": f"it has not logged 0-7-{number}",
+            f"0-1-{number},5-1-1": "it has not logged 5-1-1",
+        }
+    for executed, reason in refused.items():
         with pytest.raises(InvalidPositionError, match=reason):
             new_stream(primary, TABLE, startingOffset=f"gtid:{executed}").initial()
-    primary.execute(f"PURGE BINARY LOGS TO '{primary.position()[0]}'")
-    with pytest.raises(InvalidPositionError, match=r"it has purged .*, which comes next"):
+    purge(primary)
+    with pytest.raises(MySQLBinlogError, match=lost_on(primary)):
         new_stream(primary, TABLE, startingOffset=f"gtid:{before}").initial()

@@ -19,12 +19,13 @@ __all__ = ["executed_at", "executed_before", "global_gtids", "has_gtids"]
 _FILE_HEAD = (
     int(EventType.FORMAT_DESCRIPTION_EVENT),
     int(EventType.PREVIOUS_GTIDS_LOG_EVENT),
+    int(EventType.MARIADB_GTID_LIST_EVENT),
 )
 
 
 def has_gtids(client: ReplicaClient) -> bool:
     """Whether each transaction that a server logs now has a GTID."""
-    return client.variable("gtid_mode") == "ON"
+    return client.is_mariadb or client.variable("gtid_mode") == "ON"
 
 
 def global_gtids(client: ReplicaClient, name: str) -> GtidSet:
@@ -50,6 +51,9 @@ def executed_at(log: ScannedLog, position: Position) -> GtidSet | None:
 def executed_before(client: ReplicaClient, log: ScannedLog, position: Position) -> GtidSet | None:
     """Return the set at a boundary, including what a server has purged; None if it is unknown."""
     executed = executed_at(log, position)
+    if client.is_mariadb:
+        # The head of a file has the last GTID of every source that was ever logged.
+        return executed
     # What was purged is before every position; a set that was given to the server by
     # SET GLOBAL gtid_purged is in none of its files (measured on 9.7.4).
     return None if executed is None else executed.union(global_gtids(client, "gtid_purged"))

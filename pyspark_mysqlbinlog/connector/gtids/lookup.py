@@ -4,6 +4,10 @@ The server finds it: a dump by GTIDs begins with the first transaction that is n
 Appliers that commit in another order than their source (several workers, without
 replica_preserve_commit_order) may log transactions of the set after others. Then no such position
 exists, until a later file begins.
+
+On MariaDB the last GTID of each domain stands for all transactions before it in the domain: a
+server that was set up from a backup has never logged the earlier ones. Transactions of its own that
+no other server has are seen by their sources, which the set does not contain.
 """
 
 from __future__ import annotations
@@ -20,17 +24,33 @@ from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventHeader, Ev
 
 __all__ = ["position_after"]
 
-_GTIDS = (int(EventType.GTID_LOG_EVENT), int(EventType.GTID_TAGGED_LOG_EVENT))
+_GTIDS = (
+    int(EventType.GTID_LOG_EVENT),
+    int(EventType.GTID_TAGGED_LOG_EVENT),
+    int(EventType.MARIADB_GTID_EVENT),
+)
 
 
-def position_after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:
+def position_after(
+    client: ReplicaClient,
+    settings: ServerSettings,
+    executed: GtidSet,
+    *,
+    may_be_position: bool = False,
+) -> Position:
     """Return the position before which exactly the transactions of a set are logged.
+
+    may_be_position : on MariaDB the set may contain the last GTID of each domain alone, as
+        `gtid_slave_pos` does; all transactions before it are meant.
 
     Raises
     ------
     FailoverError : the server lacks some of them, has purged others, or logged them in an order in
         which no such position exists.
+    ServerError : MariaDB has purged some, or has not logged the last of a domain.
     """
+    if client.is_mariadb:
+        return _position_on_mariadb(client, settings, executed, may_be_position=may_be_position)
     missing = executed.difference(global_gtids(client, "gtid_executed"))
     if missing:
         raise FailoverError(f"it has not executed {missing}")
@@ -38,15 +58,7 @@ def position_after(client: ReplicaClient, settings: ServerSettings, executed: Gt
     lost = purged.difference(executed)
     if lost:
         raise FailoverError(f"it has purged {lost}, which comes next")
-    log = ServerLog(settings)
-    # Its end, if everything in its binlog was delivered.
-    position = current_position(client)
-    before = executed_at(log, position)
-    if before is not None and not before.is_subset(executed):
-        position = _first_after(settings, executed)
-        before = executed_at(log, position)
-    if before is None:
-        raise FailoverError(f"transactions without a GTID are before {position}")
+    position, before = _position_and_executed(client, settings, executed)
     later = executed.difference(before).difference(purged)
     if later or not before.is_subset(executed):
         raise FailoverError(
@@ -56,10 +68,63 @@ def position_after(client: ReplicaClient, settings: ServerSettings, executed: Gt
     return position
 
 
+def _position_on_mariadb(
+    client: ReplicaClient, settings: ServerSettings, executed: GtidSet, *, may_be_position: bool
+) -> Position:
+    last = executed.last_of_domains()
+    logged = global_gtids(client, "gtid_binlog_state")
+    missing = [f"{source}-{n}" for source, n in last.values() if not logged.has(source, n)]
+    if missing:
+        raise FailoverError(f"it has not logged {', '.join(missing)}")
+    position, before = _position_and_executed(client, settings, executed)
+    known = _with_earlier(executed, before) if may_be_position else executed
+    own = before.difference(known)
+    if own or before.last_of_domains() != last:
+        raise FailoverError(
+            f"it has logged {own or 'transactions that come next'} before {position}: it has"
+            " transactions of its own, or its domains commit in another order"
+        )
+    return position
+
+
+def _with_earlier(executed: GtidSet, before: GtidSet) -> GtidSet:
+    """Return a set with the sources of its domains that have earlier GTIDs alone."""
+    last = executed.last_of_domains()
+    earlier = [
+        each
+        for each in before.intervals()
+        if (found := last.get(each.uuid.partition("-")[0])) is not None and each.last < found[1]
+    ]
+    return executed.union(GtidSet.of(earlier))
+
+
+def _position_and_executed(
+    client: ReplicaClient, settings: ServerSettings, executed: GtidSet
+) -> tuple[Position, GtidSet]:
+    """Return where the first transaction that is not in a set begins, and what is before it."""
+    log = ServerLog(settings)
+    # Its end, if everything in its binlog was delivered.
+    position = current_position(client)
+    before = executed_at(log, position)
+    if before is not None and not before.is_subset(executed):
+        position = _first_after(settings, executed)
+        before = executed_at(log, position)
+    if before is None:
+        raise FailoverError(
+            f"transactions without a GTID are before {position}, or on MariaDB some whose numbers"
+            " do not increase (gtid_strict_mode is OFF)"
+        )
+    return position, before
+
+
 def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:
     """Return where the first transaction that is not in a set begins."""
     with ReplicaClient.connect(settings) as client:
-        stream = client.dump_after([*executed.intervals()])
+        if client.is_mariadb:
+            last = executed.last_of_domains().values()
+            stream = client.dump_after_mariadb([f"{source}-{number}" for source, number in last])
+        else:
+            stream = client.dump_after([*executed.intervals()])
         reader = EventReader("", FIRST_EVENT, stream.checksum)
         while (raw := stream.next_event()) is not None:
             header = EventHeader.parse(raw)

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.replicas import preferred
-from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings, server_uuid
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings
 from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
 from pyspark_mysqlbinlog.errors import FailoverError, LostConnectionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
@@ -69,7 +69,7 @@ def find_successor(
     for one in settings.each():
         try:
             with ReplicaClient.connect(one) as client:
-                uuid = server_uuid(client)
+                uuid = client.server_uuid()
                 if uuid == lost:
                     refused.append(f"{one.address} is the server that was lost")
                     continue

@@ -147,7 +147,8 @@ class OptionFields(BaseModel):
         " time such as 2026-11-20T10:00:00Z",
         "Where a query without a checkpoint starts: `latest`, `earliest`, `snapshot` (existing"
         " rows, and changes from `latest` on), `FILE:POS`, `gtid:SET` (after exactly the"
-        " transactions of a set, as `gtid_executed` shows one; servers only), or an ISO time, UTC"
+        " transactions of a set, as `gtid_executed`, or MariaDB's `gtid_binlog_pos`, shows one;"
+        " servers only), or an ISO time, UTC"
         " by default (the first transaction whose first event is not older). Default: `latest` for"
         " a stream, `earliest` for a batch read and `path`",
     )

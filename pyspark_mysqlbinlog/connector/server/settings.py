@@ -21,7 +21,6 @@ __all__ = [
     "explicit_timestamps",
     "master_status",
     "server_time",
-    "server_uuid",
 ]
 
 
@@ -40,11 +39,6 @@ def check_settings(client: ReplicaClient) -> None:
             f"the server logs statements (binlog_format is {binlog_format}), expected ROW; SET"
             " GLOBAL binlog_format = 'ROW' and reconnect its clients"
         )
-
-
-def server_uuid(client: ReplicaClient) -> str:
-    """Return the server's uuid; empty if it has none (before 5.6, MariaDB)."""
-    return client.variable("server_uuid") or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class ServerFacts:
 
 def check_identity(client: ReplicaClient, expected: str) -> None:
     """Raise ServerError if this is not the server that the offset belongs to."""
-    found = server_uuid(client)
+    found = client.server_uuid()
     if expected and found and found != expected:
         raise ServerError(
             f"the checkpoint belongs to the server {expected}, found {found}: file names and"

@@ -50,7 +50,6 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     binlog_files,
     check_settings,
     current_position,
-    server_uuid,
 )
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
@@ -130,10 +129,10 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
     if options.prefer_replica:
         settings = preferred(settings)
     with ReplicaClient.connect(settings) as client:
-        uuid = server_uuid(client)
+        uuid = client.server_uuid()
         if options.can_fail_over and not uuid:
             raise OptionError(
-                "option host: several servers need MySQL with GTIDs, and"
+                "option host: several servers need GTIDs, and"
                 f" {settings.address} is {client.server_version}; name one server"
             )
         # Further connections must reach the same one of several servers.
@@ -188,7 +187,7 @@ def _after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -
     if not has_gtids(client):
         raise InvalidPositionError("gtid:SET needs gtid_mode=ON on the server; set FILE:POS")
     try:
-        return position_after(client, settings, executed)
+        return position_after(client, settings, executed, may_be_position=True)
     except FailoverError as error:
         raise InvalidPositionError(
             f"the server has no position after exactly {executed}: {error.message}; set another"

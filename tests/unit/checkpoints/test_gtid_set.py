@@ -34,6 +34,11 @@ TEXTS: list[tuple[str, str]] = [
     (f"{A}:Billing:1:audit_1:3,{A}:9", f"{A}:9:audit_1:3:billing:1"),
     (f" {A} : 1 - 5 ", f"{A}:1-5"),
     (f"{A}:1-{MAX_GTID_NUMBER}", f"{A}:1-{MAX_GTID_NUMBER}"),
+    # MariaDB's: the last of each source.
+    ("0-1-105", "0-1-105"),
+    (" 0-2-80 ,\n0-1-105", "0-1-105,0-2-80"),
+    ("0-1-7,0-1-105", "0-1-105"),
+    ("4294967295-4294967295-3", "4294967295-4294967295-3"),
 ]
 
 # (text, what the message names)
@@ -48,6 +53,10 @@ INVALID: list[tuple[str, str]] = [
     (f"{A}:{'t' * 33}:1", "is neither a tag nor an interval"),
     (f"{A}:٣", "is neither a tag nor an interval"),
     ("mysql-bin.000001", "is not a server's UUID"),
+    ("0-1-0", "'0' is neither"),
+    ("0-1", "is not a server's UUID"),
+    ("0-1-٣", "is not a server's UUID"),
+    ("0-1-2-3", "is not a server's UUID"),
 ]
 
 
@@ -111,3 +120,19 @@ def test_operations_are_those_of_sets(
     for source in (A, B, f"{A}:t"):
         for number in range(27):
             assert a.has(source, number) is ((source, number) in left)
+
+
+def test_last_gtids_of_mariadb() -> None:
+    executed = GtidSet.of_mariadb([(0, 1, 105), (0, 2, 80), (7, 2, 3)])
+    assert str(executed) == "0-1-105,0-2-80,7-2-3"
+    assert executed.last_of_domains() == {"0": ("0-1", 105), "7": ("7-2", 3)}
+    # The next number of a domain comes from any server.
+    followed = executed.follow_mariadb("0-2", 106, 107)
+    assert str(followed) == "0-1-105,0-2-107,7-2-3"
+    assert followed is not None
+    assert str(followed.follow_mariadb("9-9", 5, 5)) == "0-1-105,0-2-107,7-2-3,9-9-5"
+    # A server without gtid_strict_mode has logged a transaction of its own.
+    assert followed.follow_mariadb("0-1", 107, 107) is None
+    assert followed.follow_mariadb("0-3", 90, 90) is None
+    assert str(followed.difference(executed)) == "0-2-81 to 0-2-107"
+    assert executed.is_subset(followed)
