@@ -3,6 +3,7 @@
 ``@pytest.mark.sample(3)`` on a test with many cases takes three of them, of each engine where it
 runs with both. A test that tries many values in one call gets parts of them as cases (see `parts`);
 one that tries random values is repeated, ten times with ``sample(2, of=10)``.
+``sample(3, group="kills")`` takes three of all tests with this group, for tests of minutes.
 
 ``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
 depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB. MySQL 5.7,
@@ -79,7 +80,7 @@ def take_samples(
         is_meant = not is_newer or item.get_closest_marker("newer")
         if is_meant and not item.get_closest_marker("slow"):
             if (sample := item.get_closest_marker("sample")) is not None:
-                name = item.nodeid.partition("[")[0]
+                name = sample.kwargs.get("group") or item.nodeid.partition("[")[0]
                 groups[name, _engine(item), sample.args[0]].append(item)
             elif is_newer or item.get_closest_marker("one_server"):
                 name = item.nodeid.partition("::")[0]

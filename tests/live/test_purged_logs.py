@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType
 from helpers.cutting_proxy import cutting_proxy
 from helpers.needed_servers import need
 from helpers.purges import purge
-from helpers.replication import promote, replicating_servers, wait_for_replica
+from helpers.replication import executed_on, promote, replicating_servers, wait_for_replica
 from helpers.servers import (
     LocalServer,
     MariaDB11Server,
@@ -108,12 +108,6 @@ def told(rows: list[dict[str, Any]]) -> list[Any]:
     return [row["op"] if not row["after"] else ids([row])[0] for row in rows]
 
 
-def executed(server: LocalServer) -> str | None:
-    if server.is_mariadb:
-        return None
-    return str(server.execute("SELECT @@GLOBAL.gtid_executed")[0][0]).replace("\n", "")
-
-
 @pytest.mark.parametrize("how", ["restarted", "disconnected"])
 def test_continues_at_the_oldest_file(
     own: LocalServer,
@@ -153,7 +147,7 @@ def test_continues_at_the_oldest_file(
         "pos": 4,
         "row": ROW_OF_GAP,
     }
-    assert (end["epoch"], end["gtid"]) == (1, executed(own))
+    assert (end["epoch"], end["gtid"]) == (1, executed_on(own))
     warned = [line for line in caplog.messages if line.startswith("changes are lost")]
     assert len(warned) == 1
     # The next process continues there as usual.
@@ -362,7 +356,7 @@ def test_purged_twice(own: LocalServer, table: str, new_stream: NewStream) -> No
     end = reading.until(new_stream(own, table, **CONTINUE), middle, 3)
     assert told(reading.rows) == ["gap", 3]
     assert reading.rows[0]["source"]["query"] == f"/* gap */ from {first}:4 to {second}:4"
-    assert (end["epoch"], end["gtid"]) == (2, executed(own))
+    assert (end["epoch"], end["gtid"]) == (2, executed_on(own))
 
 
 def read_on(stream: Spark, start: Offset) -> None:
@@ -415,7 +409,7 @@ def test_xa_transaction_whose_rows_are_lost(
     end = reading.until(new_stream(own, table, **CONTINUE), start, 5)
     expected = [2, 3, 4, "gap", 5] if is_delivered else [2, "gap", 4, "gap", 5]
     assert told(reading.rows) == expected
-    assert end["gtid"] == executed(own)
+    assert end["gtid"] == executed_on(own)
 
 
 def test_planned_batch_with_an_xa_transaction_whose_rows_are_lost(
@@ -567,7 +561,7 @@ def test_another_server_that_has_the_purged_part_comes_first(
         got += told(stream.rows(start, end))
         start = end
     assert (got, start["epoch"]) == (["gap", 5], 7)
-    assert start["gtid"] == executed(replica)
+    assert start["gtid"] == executed_on(replica)
 
 
 def test_another_server_under_the_same_name_proves_no_purge(
