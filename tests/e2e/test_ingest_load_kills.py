@@ -54,6 +54,7 @@ def _has_commits(folder: Path, count: int) -> bool:
     return _commits(folder) >= count
 
 
+@pytest.mark.sample(3, group="kills")
 @pytest.mark.parametrize(
     ("kills", "rows"),
     [
