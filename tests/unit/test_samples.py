@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from helpers.samples import mark_newer, take_samples
+from helpers.servers.mysql57 import MySQL57Server
 
 
 class Case:
@@ -105,3 +106,30 @@ def test_a_part_of_the_cases_for_the_newer_server() -> None:
 def test_a_part_is_counted() -> None:
     counts = take_samples(live(), "1", is_whole=False, is_newer=True, newer_cases=60)
     assert counts == {"tests of the newer server": (60, 400)}
+
+
+def test_a_sample_of_a_group_is_of_several_tests() -> None:
+    marks = pytest.mark.sample(3, group="kills")
+    counts: set[int] = set()
+    names: set[str] = set()
+    for seed in range(40):
+        cases = [case for test in "abcde" for case in numbered(f"{test}.py::test", 2, marks)]
+        found = taken(cases, str(seed))
+        counts.add(len(found))
+        names.update(found)
+    assert counts == {3}
+    assert len(names) == 10
+
+
+def test_a_server_that_nothing_installs_is_not_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    for reason in (None, "it is missing"):
+        monkeypatch.setattr(MySQL57Server, "missing", lambda reason=reason: reason)
+        names: set[str] = set()
+        for seed in range(40):
+            kinds = [
+                Case("a.py::test", pytest.mark.one_server, kind=kind)
+                for kind in ("mysql56", "mysql57", "mysql9")
+            ]
+            names.update(taken(kinds, str(seed)))
+        assert ("tests/a.py::test[mysql57]" in names) == (reason is None)
+        assert len(names) == (3 if reason is None else 2)
