@@ -57,8 +57,8 @@ _CHARSETS: dict[str, tuple[int, str]] = {
     "utf16": (4, "54-55 101-124 672-674"),
     "utf16le": (4, "56 62"),
     "utf32": (4, "60-61 160-183 736-738"),
-    "utf8": (3, "33 76 83 192-215 223 576-578"),
-    "utf8mb4": (4, "45-46 224-247 255-323 608-610"),
+    "utf8": (3, "33 76 83 192-215 223 576-579"),
+    "utf8mb4": (4, "45-46 224-247 255-323 608-611"),
 }
 
 MAX_BYTES_PER_CHARACTER: dict[str, int] = {name: width for name, (width, _) in _CHARSETS.items()}

@@ -189,6 +189,8 @@ _STATUS_LENGTHS: dict[int, int | None] = {
 }
 _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
+# MariaDB's (11.8.9 writes it): a u8, and so many pairs of u16.
+_CHARACTER_SET_COLLATIONS_CODE = 131
 
 
 @lru_cache(maxsize=256)
@@ -206,6 +208,8 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
             return sql_mode, reader.u16(), reader.u16(), reader.u16()
         if code == _SQL_MODE_CODE:
             sql_mode = reader.u64()
+        elif code == _CHARACTER_SET_COLLATIONS_CODE:
+            reader.take(4 * reader.u8())
         elif code not in _STATUS_LENGTHS:
             # The server writes them in a fixed order; all others come after the charset code.
             break

@@ -89,7 +89,10 @@ def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> 
         cursor.execute("CALL p()")
     follower.catch_up()
     theirs = follower.from_server()
-    assert "may be of a temporary table" in str(follower.now("t"))
+    if follower.server.name == "mariadb11":  # it logs no temporary tables, and has no such flag
+        assert follower.now("t") == theirs["t"]
+    else:
+        assert "may be of a temporary table" in str(follower.now("t"))
     assert follower.now("v") == theirs["v"]
     if follower.server.name == "mysql56":  # which renames no temporary tables
         assert follower.now("w") == theirs["w"]

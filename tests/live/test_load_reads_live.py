@@ -137,8 +137,10 @@ def test_only_the_chunk_is_read(
             # What lies in front of an interval with enough rows is read twice.
             assert reads.total <= 2 * CHUNK + seeks, plans.statements
             assert not plans.sorting()
-            # Nothing but the index, where the table is more than that.
-            assert all("Using index" in extra for extra in plans.extras()), plans.statements
+            # Nothing but the index, where the table is more than that: these keys are InnoDB's
+            # tables themselves, of which MariaDB 11.8 does not say it.
+            if server.name != "mariadb11" or "MyISAM" in more:
+                assert all("Using index" in extra for extra in plans.extras()), plans.statements
             condition = range_condition(key, after, upto)
             select = f"SELECT * FROM {DATABASE}.t FORCE INDEX (`{key.name}`) WHERE {condition}"
             with counting_reads(client) as reads, plans_of(client) as plans:

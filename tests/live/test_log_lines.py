@@ -57,7 +57,7 @@ def test_lines_have_time_level_and_logger(
     assert len(found) == 1
     expected = (
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO pyspark_mysqlbinlog: reading "
-        rf"{any_server.host}:{any_server.port} \(version (\S+)\) from {re.escape(position)}:"
+        rf"{any_server.host}:{any_server.port} \(version ([^)]+)\) from {re.escape(position)}:"
         rf" tables {re.escape(table)}, payload json, decoder (c \(.*\)|python)"
     )
     told = re.fullmatch(expected, found[0])

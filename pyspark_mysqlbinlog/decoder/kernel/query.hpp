@@ -24,6 +24,10 @@ inline bool are_variables(Input in) {
                 if (!in.has(1)) return false;
                 length = *in.at++ + (code == 2 ? 1u : 0u);
                 break;
+            case 131:  // Q_CHARACTER_SET_COLLATIONS of MariaDB: pairs of u16
+                if (!in.has(1)) return false;
+                length = *in.at++ * 4u;
+                break;
             default: return true;
         }
         if (!in.skip(length)) return false;

@@ -148,6 +148,13 @@ VARIABLES: list[tuple[str, bytes, int, int | None]] = [
     ("old catalog", b"\x02\x03std\x00" + b"\x01" + pack("<Q", 8), 8, None),
     ("auto increment", b"\x03\x01\x00\x02\x00" + b"\x04\x08\0\x08\0\x08\0", 0, 8),
     ("time zone first", b"\x05\x03UTC\x04\x08\0\x08\0\x2d\0", 0, 0x2D),
+    (
+        "collations of character sets, as MariaDB 11.8 writes them",
+        SESSION[:19] + b"\x83\x02\x21\0\0\x08\x23\0\0\x0a" + SESSION[19:],
+        1436549152,
+        0x21,
+    ),
+    ("no collations of character sets", b"\x83\x00\x04\x08\0\x08\0\x2d\0", 0, 0x2D),
     ("behind the charset", SESSION + b"\x07\x00\x00\x63anything", 1436549152, 0x21),
     ("unknown one ends the search", b"\x01" + pack("<Q", 4) + b"\xc8\xff", 4, None),
 ]
@@ -161,6 +168,12 @@ VARIABLES: list[tuple[str, bytes, int, int | None]] = [
 def test_session_of_a_query(variables: bytes, sql_mode: int, collation: int | None) -> None:
     query = Query.parse(query_body("BEGIN", "d", variables))
     assert (query.sql_mode, query.collation_server, query.sql) == (sql_mode, collation, "BEGIN")
+
+
+@pytest.mark.parametrize("length", [1, 4, 9])
+def test_cut_collations_of_character_sets(length: int) -> None:
+    with pytest.raises(MalformedEventError, match="status variables is cut short"):
+        Query.parse(query_body("BEGIN", "d", b"\x83\x02\x21\0\0\x08\x23\0\0\x0a"[:length]))
 
 
 @pytest.mark.parametrize("length", [1, 4, 6, 13, 15, 17, 18, 20, 24])

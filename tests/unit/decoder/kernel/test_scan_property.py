@@ -60,6 +60,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("short"), st.sampled_from([2, 16, 19, 30, 162])),
     st.tuples(st.just("unknown"), st.sampled_from([0, IGNORABLE_FLAG])),
     st.tuples(st.just("variables"), st.binary(max_size=12)),
+    st.tuples(st.just("variables"), st.binary(max_size=12).map(b"\x83".__add__)),
 )
 TRANSACTION = st.lists(EVENTS, max_size=8).map(
     lambda inside: [("begin", 1), ("rows", (1, "t")), *inside, ("xid", None)]
