@@ -1,0 +1,89 @@
+"""Entries as JSON, one object per line; docs/reference/command-line.md lists the fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry
+from pyspark_mysqlbinlog.connector.inspection.text import event_name, gtid_set_text
+from pyspark_mysqlbinlog.decoder.events.transactions import valid_text
+from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate, parse_rows_query, parse_server_version
+
+__all__ = ["json_line"]
+
+
+def json_line(entries: Entries, entry: Entry, *, with_rows: bool) -> str:
+    """Return the object of an entry, with the images of its rows if these are wanted."""
+    told = json.dumps(_fields(entry), ensure_ascii=False)
+    if not with_rows or entry.head is None:
+        return told
+    return f'{told[:-1]}, "changes": [{", ".join(_changes(entries, entry))}]}}'
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    event, transaction = entry.event, entry.transaction
+    told: dict[str, Any] = {
+        "file": event.file,
+        "pos": event.start,
+        "end": event.end,
+        "size": entry.size,
+        "time": datetime.fromtimestamp(event.timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "type": event_name(event.type),
+        "server_id": event.server_id,
+    }
+    if entry.is_inner:
+        told["payload_offset"] = event.offset
+    if transaction is not None:
+        told["tx_pos"] = transaction.begin
+        told["gtid"] = transaction.gtid
+    if entry.table_map is not None:
+        told["database"], told["table"] = entry.table_map.database, entry.table_map.table
+        told["table_id"] = entry.table_map.table_id
+    if entry.head is not None:
+        told["op"], told["rows"] = entry.head.op, entry.rows
+    if entry.statement is not None:
+        told["default_database"] = valid_text(entry.statement.query.database)
+        told["query"] = valid_text(entry.statement.text)
+    told |= _details(entry)
+    if transaction is not None and entry.ends:
+        told["transaction"] = {
+            "rows": transaction.rows,
+            "events": transaction.events,
+            "bytes": transaction.bytes,
+        }
+    return told
+
+
+def _details(entry: Entry) -> dict[str, Any]:
+    body = entry.event.body
+    match entry.event.type:
+        case EventType.FORMAT_DESCRIPTION_EVENT:
+            return {"server_version": parse_server_version(body)}
+        case EventType.ROTATE_EVENT:
+            rotate = Rotate.parse(body)
+            return {"next_file": rotate.file, "next_pos": rotate.pos}
+        case EventType.PREVIOUS_GTIDS_LOG_EVENT:
+            return {"gtid_set": gtid_set_text(body)}
+        case EventType.XID_EVENT:
+            return {"xid": int.from_bytes(body[:8], "little")}
+        case EventType.ROWS_QUERY_LOG_EVENT:
+            return {"query": valid_text(parse_rows_query(body))}
+        case _:
+            return {}
+
+
+def _changes(entries: Entries, entry: Entry) -> Iterator[str]:
+    for row in entries.rows(entry):
+        sides = []
+        for side, cells in (("before", row.before), ("after", row.after)):
+            if cells is not None:
+                sides.append(f'"{side}": {_image(cells)}')
+        yield f"{{{', '.join(sides)}}}"
+
+
+def _image(cells: tuple[Cell, ...]) -> str:
+    return f"{{{', '.join(f'{cell.column.json_key} {cell.json}' for cell in cells)}}}"
