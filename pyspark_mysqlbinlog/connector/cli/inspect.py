@@ -108,6 +108,15 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
             "--verbose", "-v", help="Show rows as readable statements.", rich_help_panel=_OUTPUT
         ),
     ] = False,
+    hexdump: Annotated[
+        bool,
+        typer.Option(
+            "--hexdump",
+            "-H",
+            help="Show the bytes of each event, with the name and the meaning of each field.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
     json_lines: Annotated[
         bool,
         typer.Option(
@@ -137,7 +146,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     if stop_position is not None:
         selection = _until(selection, source.files[-1], stop_position)
     try:
-        _show_events(source, selection, verbose=verbose, json_lines=json_lines)
+        _show_events(source, selection, verbose=verbose, dumped=hexdump, json_lines=json_lines)
         sys.stdout.flush()
     except MySQLBinlogError as error:
         sys.stdout.flush()
@@ -233,10 +242,14 @@ def _until(selection: Selection, file: str, pos: int) -> Selection:
     return replace(selection, end=(file, pos))
 
 
-def _show_events(source: Source, selection: Selection, *, verbose: bool, json_lines: bool) -> None:
+def _show_events(
+    source: Source, selection: Selection, *, verbose: bool, dumped: bool, json_lines: bool
+) -> None:
     from pyspark_mysqlbinlog.connector.inspection.columns import Columns
     from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+    from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
     from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
+    from pyspark_mysqlbinlog.connector.inspection.literals import printable
     from pyspark_mysqlbinlog.connector.inspection.text import HEADING, line, statements
 
     entries = Entries(source, Columns(source.position, source.history))
@@ -247,8 +260,11 @@ def _show_events(source: Source, selection: Selection, *, verbose: bool, json_li
             continue
         if entry.event.file != file:
             file = entry.event.file
-            write(f"# {file!r}\n{HEADING}\n")
+            write(f"# {printable(file)}\n{HEADING}\n")
         write(line(entry, paint) + "\n")
+        if dumped:
+            for text in hexdump(entry, entries.columns(entry)):
+                write(text + "\n")
         if verbose:
             for text in statements(entries, entry):
                 write(text + "\n")

@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 
-__all__ = ["NULL", "Cell", "Entries", "Entry", "Row", "Transaction"]
+__all__ = ["NULL", "Cell", "Entries", "Entry", "Row", "Transaction", "Undecoded", "read_value"]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
@@ -42,13 +42,23 @@ class _Null:
 NULL = _Null()
 
 
+class Undecoded(NamedTuple):
+    """Bytes that are no value of their column's type, and why.
+
+    The server writes such bytes for virtual columns (see ColumnSchema.before_image_unreliable).
+    """
+
+    raw: bytes
+    reason: str
+
+
 class Cell(NamedTuple):
     """A value of a row image.
 
     Attributes
     ----------
     at : index of the column in the table.
-    value : as the column's codec returns it, or NULL.
+    value : as the column's codec returns it, NULL, or Undecoded.
     """
 
     at: int
@@ -60,6 +70,8 @@ class Cell(NamedTuple):
         """The value as JSON text, as with payload=json."""
         if self.value is NULL:
             return "null"
+        if isinstance(self.value, Undecoded):
+            return f'{{"undecoded": "{self.value.raw.hex()}"}}'
         assert self.column.codec is not None
         return self.column.codec.json(self.value)
 
@@ -302,6 +314,16 @@ def _image(
             pos = column.skip(data, pos)
             continue
         else:
-            value, pos = column.codec.read(data, pos)
+            value, pos = read_value(column, data, pos)
         cells.append(Cell(indexes[at], column, value))
     return tuple(cells), pos
+
+
+def read_value(column: ColumnPlan, data: bytes, pos: int) -> tuple[Any, int]:
+    """Return a column's value, and the position after it; an error if even that is unknown."""
+    assert column.codec is not None
+    try:
+        return column.codec.read(data, pos)
+    except MySQLBinlogError as error:
+        end = column.skip(data, pos)
+        return Undecoded(data[pos:end], error.message), end

@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 
 from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
-from pyspark_mysqlbinlog.connector.inspection.entries import NULL, Cell
+from pyspark_mysqlbinlog.connector.inspection.entries import NULL, Cell, Undecoded
 from pyspark_mysqlbinlog.decoder.events.field_types import (
     FieldType,
     describe_field,
@@ -69,6 +69,8 @@ def literal(cell: Cell, columns: ColumnsOfTable) -> str:
     value = cell.value
     if value is NULL:
         return "NULL"
+    if isinstance(value, Undecoded):
+        return f"x'{value.raw.hex()}' (undecoded: {printable(value.reason)})"
     code = columns.plan.table_map.types[cell.at]
     is_bare = cell.at in columns.bare
     schema = cell.column.schema
