@@ -6,8 +6,9 @@ here but the heads of events and the lengths of rows; `rows` decodes the values 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns, ColumnsOfTable
@@ -15,11 +16,16 @@ from pyspark_mysqlbinlog.connector.inspection.sources import LoggedEvent, Source
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext
-from pyspark_mysqlbinlog.decoder.payloads.partial_updates import PARTIAL_UPDATE, whole_updates
+from pyspark_mysqlbinlog.decoder.payloads.partial_updates import (
+    PARTIAL_UPDATE,
+    json_diffs,
+    whole_updates,
+)
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.values.codec import cut_short
+from pyspark_mysqlbinlog.decoder.values.json_diff import Diff, parse_diffs
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
@@ -77,10 +83,17 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row change; `before` or `after` is None if the operation has no such image."""
+    """A row change; `before` or `after` is None if the operation has no such image.
+
+    Attributes
+    ----------
+    diffs : of a partial update: index of a JSON column -> its differences. The column is in `after`
+        only if the before image has its document.
+    """
 
     before: tuple[Cell, ...] | None
     after: tuple[Cell, ...] | None
+    diffs: Mapping[int, tuple[Diff, ...]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -257,10 +270,18 @@ class Entries:
             if event.type != PARTIAL_UPDATE:
                 yield from _rows(event, entry.head, columns)
                 return
-            updates = whole_updates(event, entry.head, entry.table_map.types, plan.columns)
-            for _, update in updates:
-                head = RowsHead.parse(update.type, update.body)
-                yield from _rows(update, head, columns)
+            partial = (event, entry.head, entry.table_map.types, plan.columns)
+            rows = (
+                row
+                for _, update in whole_updates(*partial)
+                for row in _rows(update, RowsHead.parse(update.type, update.body), columns)
+            )
+            for row, diffs in zip(rows, json_diffs(*partial), strict=True):
+                parsed = {
+                    at: tuple(parse_diffs(raw, f"column `{plan.columns[at].name}`"))
+                    for at, raw in diffs.items()
+                }
+                yield row._replace(diffs=parsed)
         except MySQLBinlogError as error:
             error = error.with_location(event.file, event.start)
             raise error.with_location(table=entry.table_map.full_name) from None
@@ -288,7 +309,7 @@ def _rows(event: Event, head: RowsHead, columns: ColumnsOfTable) -> Iterator[Row
             else:
                 here, pos = _image(*image, data, pos)
                 cells.append(here)
-        yield Row(*cells)
+        yield Row(cells[0], cells[1])
         if pos == start:
             raise MalformedEventError(f"{type_name(event.type)} has row images of no bytes")
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry
+from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
+from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry, Row
+from pyspark_mysqlbinlog.connector.inspection.literals import diff_json
 from pyspark_mysqlbinlog.connector.inspection.text import event_name, gtid_set_text
 from pyspark_mysqlbinlog.decoder.events.transactions import valid_text
 from pyspark_mysqlbinlog.protocol.events import EventType
@@ -82,7 +84,19 @@ def _changes(entries: Entries, entry: Entry) -> Iterator[str]:
         for side, cells in (("before", row.before), ("after", row.after)):
             if cells is not None:
                 sides.append(f'"{side}": {_image(cells)}')
+        if row.diffs:
+            columns = entries.columns(entry)
+            assert columns is not None
+            sides.append(f'"json_diffs": {_diffs(row, columns)}')
         yield f"{{{', '.join(sides)}}}"
+
+
+def _diffs(row: Row, columns: ColumnsOfTable) -> str:
+    parts = (
+        f"{columns.plan.columns[at].json_key} [{', '.join(map(diff_json, diffs))}]"
+        for at, diffs in row.diffs.items()
+    )
+    return f"{{{', '.join(parts)}}}"
 
 
 def _image(cells: tuple[Cell, ...]) -> str:

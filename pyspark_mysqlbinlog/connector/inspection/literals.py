@@ -6,8 +6,11 @@ write anything into a terminal: they are shown as escapes.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
+from itertools import groupby
 
 from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
 from pyspark_mysqlbinlog.connector.inspection.entries import NULL, Cell, Undecoded
@@ -16,10 +19,20 @@ from pyspark_mysqlbinlog.decoder.events.field_types import (
     describe_field,
     real_string,
 )
+from pyspark_mysqlbinlog.decoder.values.json_binary import json_document
+from pyspark_mysqlbinlog.decoder.values.json_diff import Diff
 from pyspark_mysqlbinlog.names import quoted
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema
 
-__all__ = ["literal", "name_text", "one_line", "printable", "type_text"]
+__all__ = [
+    "diff_json",
+    "diffs_text",
+    "literal",
+    "name_text",
+    "one_line",
+    "printable",
+    "type_text",
+]
 
 # Control characters, and those that change the direction or the place of the text around them.
 _UNPRINTABLE = re.compile(
@@ -92,6 +105,46 @@ def literal(cell: Cell, columns: ColumnsOfTable) -> str:
         # As SQL has it; TIMESTAMP in UTC.
         return f"'{text[1:-1].replace('T', ' ').removesuffix('Z')}'"
     return _string(text) if kind in ("json", "vector") else text
+
+
+def diffs_text(name: str, diffs: Iterable[Diff]) -> str:
+    """Return the differences of a JSON column as calls of MySQL's functions, as mysqlbinlog does.
+
+    name : of the column, quoted.
+    """
+    text = name
+    for function, group in groupby(diffs, _function):
+        arguments = [text]
+        for diff in group:
+            arguments.append(_string(diff.path.decode("utf-8", "replace")))
+            if diff.value is not None:
+                arguments.append(_json_argument(diff.value))
+        text = f"{function}({', '.join(arguments)})"
+    return text
+
+
+def _function(diff: Diff) -> str:
+    is_of_array = diff.verb == "insert" and diff.path.endswith(b"]")
+    return f"JSON_{'ARRAY_' if is_of_array else ''}{diff.verb.upper()}"
+
+
+def diff_json(diff: Diff) -> str:
+    """Return a difference as a JSON object."""
+    path = json.dumps(diff.path.decode("utf-8", "replace"), ensure_ascii=False)
+    new = "" if diff.value is None else f', "value": {_document_text(diff.value)}'
+    return f'{{"operation": "{diff.verb}", "path": {path}{new}}}'
+
+
+def _document_text(document: bytes) -> str:
+    codec = json_document("a JSON diff", 4)
+    return codec.json(codec.read(len(document).to_bytes(4, "little") + document, 0)[0])
+
+
+def _json_argument(document: bytes) -> str:
+    text = _document_text(document)
+    if text.startswith('"'):
+        return _string(json.loads(text))
+    return f"CAST({_string(text)} AS JSON)" if text.startswith(("{", "[")) else text
 
 
 def _string(text: str) -> str:

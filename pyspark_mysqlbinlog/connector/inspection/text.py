@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidInterval, GtidSet
 from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
 from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry
 from pyspark_mysqlbinlog.connector.inspection.literals import (
+    diffs_text,
     literal,
     name_text,
     one_line,
@@ -180,10 +181,20 @@ def statements(entries: Entries, entry: Entry) -> Iterator[str]:
             yield from _image(row.before, columns)
         if row.after is not None:
             yield "### SET"
-            yield from _image(row.after, columns)
+            after = tuple(cell for cell in row.after if cell.at not in row.diffs)
+            yield from _image(after, columns)
+            for at, diffs in row.diffs.items():
+                column = _column_name(at, columns)
+                # What was logged; without diffs the document is what it was.
+                yield f"###   {column}={diffs_text(column, diffs)} /* {type_text(at, columns)} */"
 
 
 def _image(cells: tuple[Cell, ...], columns: ColumnsOfTable) -> Iterator[str]:
     for cell in cells:
-        name = cell.column.name if columns.unknown else name_text(cell.column.name)
+        name = _column_name(cell.at, columns)
         yield f"###   {name}={literal(cell, columns)} /* {type_text(cell.at, columns)} */"
+
+
+def _column_name(at: int, columns: ColumnsOfTable) -> str:
+    name = columns.plan.columns[at].name
+    return name if columns.unknown else name_text(name)
