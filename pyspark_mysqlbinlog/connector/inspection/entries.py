@@ -203,6 +203,8 @@ class Entries:
         elif kind == _FORMAT_DESCRIPTION:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
+            # What a crash of the server cut off has no end.
+            self._context = TransactionContext()
             self.server_version = parse_server_version(event.body)
         is_first = self._follow(event, statement if kind == _QUERY else None)
         entry = Entry(
