@@ -117,11 +117,26 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Show numbers instead of events: rows and bytes by table, transactions by size,"
+            " the largest ones, bursts and gaps.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="HTML file to write the same numbers to, with charts.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
     json_lines: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="One line of JSON per event instead of text.",
+            help="One line of JSON per event instead of text; with --stats, one object.",
             rich_help_panel=_OUTPUT,
         ),
     ] = False,
@@ -146,7 +161,10 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     if stop_position is not None:
         selection = _until(selection, source.files[-1], stop_position)
     try:
-        _show_events(source, selection, verbose=verbose, dumped=hexdump, json_lines=json_lines)
+        if stats or report is not None:
+            _show_statistics(source, selection, report, shown=stats, json_lines=json_lines)
+        else:
+            _show_events(source, selection, verbose=verbose, dumped=hexdump, json_lines=json_lines)
         sys.stdout.flush()
     except MySQLBinlogError as error:
         sys.stdout.flush()
@@ -268,6 +286,34 @@ def _show_events(
         if verbose:
             for text in statements(entries, entry):
                 write(text + "\n")
+
+
+def _show_statistics(
+    source: Source, selection: Selection, report: Path | None, *, shown: bool, json_lines: bool
+) -> None:
+    from pyspark_mysqlbinlog.connector.inspection.columns import Columns
+    from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+    from pyspark_mysqlbinlog.connector.inspection.report import report_page
+    from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
+    from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
+        statistics_json,
+        statistics_text,
+    )
+
+    told = LogStatistics()
+
+    def entries() -> Entries:
+        return Entries(source, Columns(source.position, source.history))
+
+    try:
+        collect(source, selection, entries, told)
+    finally:
+        # An error says up to where these numbers are.
+        if report is not None:
+            report.write_text(report_page(told), encoding="utf-8")
+        if shown:
+            lines = [statistics_json(told)] if json_lines else statistics_text(told)
+            sys.stdout.writelines(f"{text}\n" for text in lines)
 
 
 def _paint() -> Paint:

@@ -28,7 +28,15 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["Gap", "LogStatistics", "Period", "TransactionSize", "collect"]
+__all__ = [
+    "Gap",
+    "LogStatistics",
+    "Period",
+    "TransactionSize",
+    "collect",
+    "size_ranges",
+    "table_totals",
+]
 
 # pyarrow's annotations lack most of its functions.
 _pc: Any = compute
@@ -36,8 +44,9 @@ _pc: Any = compute
 SHOWN = 10
 # Transactions that are summed up together.
 _PART = 1 << 16
-# Periods of the timeline; above that, two of them become one.
+# Periods of the timeline; above that, they get longer. Each length is a multiple of the one before.
 _MOST_PERIODS = 720
+_LENGTHS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400)
 # Seconds of which it is not known yet whether they are among the busiest.
 _MOST_SECONDS = 1 << 16
 _MIN_GAP_SECONDS = 2
@@ -200,14 +209,10 @@ class _Sums:
                 self._statistics.files.append(file)
 
     def _add(self, taken: bytes) -> None:
-        flat: Any = pa.Array.from_buffers(pa.int64(), len(taken) // 8, [None, pa.py_buffer(taken)])
-        width, count = len(ENDED_FIELDS), len(flat) // len(ENDED_FIELDS)
-        part = pa.table(
-            {
-                name: flat.take(pa.array(range(at, width * count, width)))
-                for at, name in enumerate(ENDED_FIELDS)
-            }
-        )
+        flat = pa.Array.from_buffers(pa.int64(), len(taken) // 8, [None, pa.py_buffer(taken)])
+        each = pa.FixedSizeListArray.from_arrays(flat, len(ENDED_FIELDS))
+        columns = (_pc.list_element(each, at) for at in range(len(ENDED_FIELDS)))
+        part = pa.table(dict(zip(ENDED_FIELDS, columns, strict=True)))
         if self._with_rows_only:
             part = part.filter(_pc.greater(part["rows"], 0))
         if not part.num_rows:
@@ -269,7 +274,8 @@ class _Sums:
                 each.time: each[1:] for each in self._busiest()
             }
         while len(self._periods) > _MOST_PERIODS:
-            told.period *= 2
+            longer = [each for each in _LENGTHS if each > told.period]
+            told.period = longer[0] if longer else 2 * told.period
             old, self._periods = self._periods, {}
             for time, here in old.items():
                 _add_to(self._periods, time - time % told.period, here)
@@ -302,3 +308,14 @@ def table_totals(
             total.add(each.rows, each.events, each.bytes)
         totals.append((name, total))
     return sorted(totals, key=lambda each: (-each[1].bytes, each[0]))
+
+
+def size_ranges(histogram: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (first, last, transactions) of each range of sizes, without empty ones at the ends."""
+    held = [at for at, count in enumerate(histogram) if count]
+    if not held:
+        return []
+    return [
+        ((1 << at) >> 1, (1 << at) - 1 if at else 0, histogram[at])
+        for at in range(held[0], held[-1] + 1)
+    ]

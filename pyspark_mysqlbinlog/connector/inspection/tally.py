@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnsupportedEventError
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
@@ -251,13 +251,13 @@ class KernelTally(Tally):
 
     def _learn(self, body: bytes) -> bool:
         """Teach the compiled tally a table map; False if it cannot count its rows."""
-        table_map = TableMap.parse(body)
-        name = (table_map.database, table_map.table)
         try:
+            table_map = TableMap.parse(body)
             stored = map(stored_size, table_map.types, table_map.metadata)
             columns = [(each.size, each.is_prefix) for each in stored]
-        except UnsupportedEventError:
-            return False  # the error is raised at its rows
+        except MySQLBinlogError:
+            return False  # raised with its position, or at its rows
+        name = (table_map.database, table_map.table)
         index = None
         if self._captures(*name):
             index = self._indexes.setdefault(name, len(self._indexes))
