@@ -240,10 +240,10 @@ def _selection(
 
 
 def _seconds(name: str, text: str | None) -> float | None:
-    from pyspark_mysqlbinlog.connector.options.values import Timestamp, parse_place
-
     if text is None:
         return None
+    from pyspark_mysqlbinlog.connector.options.values import Timestamp, parse_place
+
     try:
         # mysqlbinlog's times have a space.
         place = parse_place(text.strip().replace(" ", "T", 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -22,6 +21,8 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
+        from importlib.metadata import version
+
         typer.echo(f"pyspark-mysqlbinlog {version('pyspark-mysqlbinlog')}")
         raise typer.Exit
 

@@ -33,6 +33,10 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["Columns", "ColumnsOfTable"]
 
 _CACHED_TABLES = 1024
+_NO_CREATE = (
+    "no CREATE TABLE of it comes before this position, and the binlog has no metadata with names"
+    " (binlog_row_metadata=FULL, 8.0 and later)"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +89,18 @@ class Columns:
         except SchemaError as error:
             known = self._positional.get(table_map.table_id)
             if known is None or known.plan.table_map is not table_map:
-                place = (event.file, event.start, table_map.database, table_map.table)
-                known = _unnamed(event, table_map, self.reason(*place) or error.message)
+                known = _unnamed(event, table_map, self._why_unnamed(event, table_map, error))
                 if len(self._positional) >= _CACHED_TABLES:
                     self._positional.clear()
                 self._positional[table_map.table_id] = known
             return known
+
+    def _why_unnamed(self, event: Event, table_map: TableMap, error: SchemaError) -> str:
+        position = self._position(event.file, event.start)
+        name = (table_map.database, table_map.table)
+        if self._known.state(position, *name) is None:
+            return _NO_CREATE
+        return self._known.unknown_reason(position, *name) or error.message
 
     # --- SchemaLookup
 

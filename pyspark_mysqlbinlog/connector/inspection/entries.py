@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.values.codec import cut_short
 from pyspark_mysqlbinlog.decoder.values.json_diff import Diff, parse_diffs
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 
@@ -182,6 +183,7 @@ class Entries:
         self._counter = RowCounter()
         self._context = TransactionContext()
         self._transaction: Transaction | None = None
+        self._explained: dict[Table, str] = {}
         self.server_version = ""
 
     def __iter__(self) -> Iterator[Entry]:
@@ -258,6 +260,16 @@ class Entries:
         if entry.table_map is None or entry.head is None:
             return None
         return self._columns.of(entry.event, entry.table_map)
+
+    def explains(self, entry: Entry) -> str:
+        """Return why the columns of an entry have no names, if that was not returned before."""
+        columns = self.columns(entry)
+        if columns is None or entry.table is None:
+            return ""
+        if self._explained.get(entry.table, "") == columns.unknown:
+            return ""
+        self._explained[entry.table] = columns.unknown
+        return columns.unknown
 
     def rows(self, entry: Entry) -> Iterator[Row]:
         """Yield the rows of the entry that was read last.

@@ -39,6 +39,7 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\x00": r"\0"}
+_NOT_STRINGS = frozenset({"date", "time", "datetime", "timestamp", "json", "decimal"})
 _TEMPORALS = frozenset({"date", "time", "datetime", "timestamp"})
 _TEXTS = (FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING, FieldType.BLOB)
 # Of the integers.
@@ -93,7 +94,7 @@ def literal(cell: Cell, columns: ColumnsOfTable) -> str:
         return _bytes_text(value, may_be_text=is_bare and kind != "geometry")
     if code == FieldType.BIT:
         return f"b'{int(value):b}'"
-    if isinstance(value, str) and kind not in _TEMPORALS and kind != "json":
+    if isinstance(value, str) and kind not in _NOT_STRINGS:
         return _string(value)
     if is_bare and kind in INTEGER_TYPES:
         if code in _BITS and value < 0:

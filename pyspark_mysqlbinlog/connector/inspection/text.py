@@ -170,8 +170,8 @@ def statements(entries: Entries, entry: Entry) -> Iterator[str]:
     columns = entries.columns(entry)
     if columns is None or entry.table is None or entry.head is None:
         return
-    if columns.unknown:
-        yield f"### columns @1, @2, … have no known names: {printable(columns.unknown)}"
+    if reason := entries.explains(entry):
+        yield f"### {name_text(*entry.table)}: columns without names: {printable(reason)}"
     verb = _VERBS[entry.head.op]
     name = name_text(*entry.table)
     for row in entries.rows(entry):
