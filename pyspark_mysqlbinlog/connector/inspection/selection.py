@@ -43,7 +43,7 @@ class Selection:
 
     @property
     def is_by_transaction(self) -> bool:
-        """Whether transactions must be looked at to select them."""
+        """Whether it depends on the time or the GTID of each transaction."""
         chosen = (self.since, self.until, self.included, self.excluded)
         return any(each is not None for each in chosen)
 
