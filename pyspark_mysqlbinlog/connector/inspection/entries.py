@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns, ColumnsOfTable
 from pyspark_mysqlbinlog.connector.inspection.sources import LoggedEvent, Source
+from pyspark_mysqlbinlog.connector.inspection.tally import EventRowCounter
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext
@@ -22,12 +23,12 @@ from pyspark_mysqlbinlog.decoder.payloads.partial_updates import (
     whole_updates,
 )
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
-from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.values.codec import cut_short
 from pyspark_mysqlbinlog.decoder.values.json_diff import Diff, parse_diffs
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 
@@ -180,7 +181,7 @@ class Entries:
         self._source = source
         self._columns = columns
         self._maps = TableMapRegistry()
-        self._counter = RowCounter()
+        self._counter = EventRowCounter()
         self._context = TransactionContext()
         self._transaction: Transaction | None = None
         self._explained: dict[Table, str] = {}
@@ -205,6 +206,7 @@ class Entries:
         elif kind == _FORMAT_DESCRIPTION:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
+            self._counter.forget()
             # What a crash of the server cut off has no end.
             self._context = TransactionContext()
             self.server_version = parse_server_version(event.body)
@@ -212,9 +214,10 @@ class Entries:
         entry = Entry(
             logged, self._transaction, is_first, self._context.state.ended, statement=statement
         )
+        trailer = CHECKSUM_LENGTH if logged.has_checksum else 0
         if kind == _TABLE_MAP:
             entry.table_map = self._maps.add(event.file, event.body)
-            self._counter.rows(event)
+            self._counter.learn(event, entry.table_map, logged.raw, trailer)
         elif kind in OPERATIONS:
             entry.head = RowsHead.parse(kind, event.body)
             entry.table_map = self._maps.get(event.file, entry.head.table_id)
@@ -223,7 +226,7 @@ class Entries:
                     f"{type_name(kind)} has table id {entry.head.table_id}, expected a TABLE_MAP"
                     " with that id before it; begin at the transaction's first event"
                 )
-            entry.rows = self._counter.rows(event)
+            entry.rows = self._counter.rows(event, logged.raw, trailer)
         self._count(entry)
         if statement is not None and kind == _QUERY:
             self._columns.follow(event, statement)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.events.table_map import (
@@ -18,6 +19,7 @@ from pyspark_mysqlbinlog.decoder.events.table_map import (
     table_id_of,
 )
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
@@ -29,7 +31,10 @@ from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, Ev
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
-__all__ = ["ENDED_FIELDS", "KernelTally", "OperationCount", "Tally"]
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.decoder.kernel._tally import Tally as NativeTally
+
+__all__ = ["ENDED_FIELDS", "EventRowCounter", "KernelTally", "OperationCount", "Tally"]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
@@ -162,6 +167,65 @@ class Tally:
             state.ended = False
 
 
+class EventRowCounter:
+    """Counts the rows of events that are read one by one, with the compiled tally if there is one.
+
+    Feed it the table maps, too.
+    """
+
+    def __init__(self) -> None:
+        self._python = RowCounter()
+        self._native: NativeTally | None = None
+        self._learnt: dict[int, TableMap] = {}
+        if implementation() == "c":
+            from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 - may be missing
+
+            self._native = _tally.Tally()
+
+    def learn(self, event: Event, table_map: TableMap, raw: bytes, trailer: int) -> None:
+        """Note the table map of an event; `raw` and `trailer` as `rows`."""
+        self._python.rows(event)
+        if self._native is None or self._learnt.get(table_map.table_id) is table_map:
+            return
+        self._learnt[table_map.table_id] = table_map
+        if (columns := _stored_columns(table_map)) is not None:
+            self._native.learn(event.body, 0, columns)
+            self._scan(self._native, raw, trailer)
+
+    def forget(self) -> None:
+        """Forget all table maps: a new file begins."""
+        self._learnt.clear()
+        if self._native is not None:
+            self._native.forget_ids()
+
+    def rows(self, event: Event, raw: bytes, trailer: int) -> int:
+        """Return the number of rows of an event.
+
+        raw : its bytes, of which `trailer` are its checksum.
+        """
+        native = self._native
+        # MariaDB's compressed events have other bytes.
+        if native is not None and raw[4] == event.type:
+            native.open = (True, True, 0, 0, 0)
+            if self._scan(native, raw, trailer):
+                return native.open[3]
+        return self._python.rows(event)
+
+    @staticmethod
+    def _scan(native: NativeTally, raw: bytes, trailer: int) -> bool:
+        read, _ = native.scan(raw, 0, 0, packets=False, trailer=trailer, payload_end=-1)
+        return read == len(raw)
+
+
+def _stored_columns(table_map: TableMap) -> list[tuple[int, bool]] | None:
+    """Return (size, is a prefix) of each column; None if one has an unknown type."""
+    try:
+        stored = map(stored_size, table_map.types, table_map.metadata)
+        return [(each.size, each.is_prefix) for each in stored]
+    except MySQLBinlogError:
+        return None
+
+
 class KernelTally(Tally):
     """The same, of what the compiled scan passes; a `ScanListener`."""
 
@@ -253,10 +317,11 @@ class KernelTally(Tally):
         """Teach the compiled tally a table map; False if it cannot count its rows."""
         try:
             table_map = TableMap.parse(body)
-            stored = map(stored_size, table_map.types, table_map.metadata)
-            columns = [(each.size, each.is_prefix) for each in stored]
         except MySQLBinlogError:
-            return False  # raised with its position, or at its rows
+            return False  # raised with its position
+        columns = _stored_columns(table_map)
+        if columns is None:
+            return False
         name = (table_map.database, table_map.table)
         index = None
         if self._captures(*name):
