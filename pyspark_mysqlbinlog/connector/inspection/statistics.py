@@ -6,7 +6,7 @@ largest ones and the counts are kept. The time of a transaction is that of its l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.selection import Selection
-from pyspark_mysqlbinlog.connector.inspection.sources import Source
+from pyspark_mysqlbinlog.connector.inspection.sources import LoggedEvent, Source
 from pyspark_mysqlbinlog.connector.inspection.tally import (
     ENDED_FIELDS,
     KernelTally,
@@ -134,13 +134,25 @@ def collect(
         if isinstance(tally, KernelTally):
             _scan(source, selection, tally, sums)
         else:
-            for entry in selection.of(entries()):
-                sums.take(tally, entry.event.file)
-                tally.add(entry.event, entry.size)
+            chosen = (
+                (entry.logged for entry in selection.of(entries()))
+                if selection.is_by_transaction
+                else _until(source.events(), selection.end)
+            )
+            for event, raw, _ in chosen:
+                sums.take(tally, event.file)
+                tally.add(event, len(raw))
     finally:
         sums.take(tally, "")
         sums.finish()
         statistics.types, statistics.tables = tally.types(), tally.tables()
+
+
+def _until(events: Iterable[LoggedEvent], end: tuple[str, int] | None) -> Iterator[LoggedEvent]:
+    for logged in events:
+        if end is not None and logged.event.file == end[0] and logged.event.start >= end[1]:
+            return
+        yield logged
 
 
 def _scan(source: Source, selection: Selection, tally: KernelTally, sums: _Sums) -> None:
