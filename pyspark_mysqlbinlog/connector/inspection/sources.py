@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
+from zlib import crc32
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -181,8 +182,7 @@ class ServerBinlog:
 def _of_file(dump: Dump, file: str) -> Iterator[LoggedEvent]:
     """Yield the events of the first file of a dump."""
     if (first := dump.first()) is not None:
-        # Its bytes are gone, but they can only have been these.
-        yield LoggedEvent(first, _packed(first), has_checksum=False)
+        yield _format_description(first)
     while (raw := dump.stream.next_event()) is not None:
         event = dump.walker.feed(raw)
         if event is None or dump.is_before(event):
@@ -206,13 +206,17 @@ def _with_inner(event: Event, raw: bytes, walker: EventReader) -> Iterator[Logge
         yield LoggedEvent(event, raw, has_checksum)
 
 
-def _packed(event: Event) -> bytes:
+def _format_description(event: Event) -> LoggedEvent:
+    """Return the first event of a dump, whose bytes are gone, but can only have been these."""
+    length = event.end - event.start
     head = HEADER.pack(
-        event.timestamp,
-        event.type,
-        event.server_id,
-        HEADER.size + len(event.body),
-        event.end & 0xFFFFFFFF,
-        event.flags,
+        event.timestamp, event.type, event.server_id, length, event.end & 0xFFFFFFFF, event.flags
     )
-    return head + event.body
+    raw = head + event.body
+    if len(raw) == length:
+        return LoggedEvent(event, raw, has_checksum=False)
+    # Its checksum is that without the flag of a file that is in use.
+    checksum = crc32(
+        raw[: HEADER.size - 2] + bytes([raw[HEADER.size - 2] & ~1]) + raw[HEADER.size - 1 :]
+    )
+    return LoggedEvent(event, raw + checksum.to_bytes(4, "little"), has_checksum=True)
