@@ -13,7 +13,6 @@ import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.corrupt_logs import damaged
 from helpers.fuzzing import fuzz
 from helpers.made_logs import logs, tables
-from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
 from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
@@ -34,7 +33,7 @@ def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, 
     with using(implementation):
         source = BinlogFiles([str(path)])
         try:
-            collect(source, Selection(), lambda: Entries(source, Columns(source.position)), told)
+            collect(source, Selection(), lambda: Entries(source), told)
         except MySQLBinlogError as error:
             return told, str(error)
     return told, ""
@@ -43,7 +42,7 @@ def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, 
 def shown(path: Path, form: str) -> str:
     """Show all events in a form; return the error."""
     source = BinlogFiles([str(path)])
-    entries = Entries(source, Columns(source.position))
+    entries = Entries(source)
     try:
         for entry in entries:
             line(entry)

@@ -6,28 +6,24 @@ be read, after everything that is before the damage, 2 if an argument is wrong.
 
 from __future__ import annotations
 
-import os
 import sys
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.inspection.selection import Selection
     from pyspark_mysqlbinlog.connector.inspection.sources import Source
-    from pyspark_mysqlbinlog.connector.inspection.text import Paint
 
 __all__ = ["inspect"]
 
 # Headings of `inspect --help`.
 _LOG, _SELECTION, _OUTPUT = "Log", "Selection", "Output"
-# ANSI colours of the kinds of events.
-_COLOURS = {"place": "2", "transaction": "36", "c": "32", "u": "33", "d": "31"}
 
 
 def inspect(  # noqa: PLR0917 (typer's options have names)
@@ -146,10 +142,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     Each event is one line. Columns have names if the binlog contains the CREATE TABLE or full
     metadata, or if a server is read; otherwise they are @1, @2, ….
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A name that the terminal cannot show must not end the output.
-            stream.reconfigure(errors="backslashreplace")
+    prepare_streams()
     try:
         server = _server_options(host, port, user, password_file, option)
         selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)
@@ -170,9 +163,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
         sys.stdout.flush()
         end(error, FAILED)
     except BrokenPipeError:
-        # `head` has read enough. Python would fail once more when it flushes stdout at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(FAILED) from None
+        end_quietly()
     except OSError as error:
         file = error.filename or ", ".join(source.files)
         problem = error.strerror or type(error).__name__
@@ -231,7 +222,7 @@ def _selection(
     except MySQLBinlogError as error:
         raise OptionError(error.message) from None
     return Selection(
-        None if tables is None else TableFilter.parse(tables).captures,
+        None if tables is None else TableFilter.parse(tables),
         _seconds("--start-datetime", since),
         _seconds("--stop-datetime", until),
         include,
@@ -263,15 +254,14 @@ def _until(selection: Selection, file: str, pos: int) -> Selection:
 def _show_events(
     source: Source, selection: Selection, *, verbose: bool, dumped: bool, json_lines: bool
 ) -> None:
-    from pyspark_mysqlbinlog.connector.inspection.columns import Columns
     from pyspark_mysqlbinlog.connector.inspection.entries import Entries
     from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
     from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
     from pyspark_mysqlbinlog.connector.inspection.literals import printable
     from pyspark_mysqlbinlog.connector.inspection.text import HEADING, line, statements
 
-    entries = Entries(source, Columns(source.position, source.history))
-    write, paint, file = sys.stdout.write, _paint(), ""
+    entries = Entries(source)
+    write, paint, file = sys.stdout.write, paint_of_stdout(), ""
     for entry in selection.of(entries):
         if json_lines:
             write(json_line(entries, entry, with_rows=verbose) + "\n")
@@ -291,7 +281,6 @@ def _show_events(
 def _show_statistics(
     source: Source, selection: Selection, report: Path | None, *, shown: bool, json_lines: bool
 ) -> None:
-    from pyspark_mysqlbinlog.connector.inspection.columns import Columns
     from pyspark_mysqlbinlog.connector.inspection.entries import Entries
     from pyspark_mysqlbinlog.connector.inspection.report import report_page
     from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
@@ -303,7 +292,7 @@ def _show_statistics(
     told = LogStatistics()
 
     def entries() -> Entries:
-        return Entries(source, Columns(source.position, source.history))
+        return Entries(source)
 
     try:
         collect(source, selection, entries, told)
@@ -314,15 +303,3 @@ def _show_statistics(
         if shown:
             lines = [statistics_json(told)] if json_lines else statistics_text(told)
             sys.stdout.writelines(f"{text}\n" for text in lines)
-
-
-def _paint() -> Paint:
-    """Return how texts are coloured: not at all, unless a terminal shows them."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return lambda _, text: text
-
-    def paint(kind: str, text: str) -> str:
-        colour = _COLOURS.get(kind)
-        return text if colour is None else f"\x1b[{colour}m{text}\x1b[0m"
-
-    return paint

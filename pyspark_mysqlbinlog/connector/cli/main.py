@@ -8,6 +8,7 @@ import typer
 
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 from pyspark_mysqlbinlog.connector.cli.inspect import inspect
+from pyspark_mysqlbinlog.connector.cli.tail import tail
 
 __all__ = ["app"]
 
@@ -43,6 +44,7 @@ def _app(
 
 app.command()(ingest)
 app.command()(inspect)
+app.command()(tail)
 
 if __name__ == "__main__":
     app()

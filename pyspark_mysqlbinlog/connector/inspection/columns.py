@@ -61,23 +61,34 @@ class Columns:
     Parameters
     ----------
     position : (file, pos) -> position in the order of the log.
-    history : of a server, which has all tables and all DDL; None to follow the log's DDL.
+    history : known at the start, of a server.
+    follows : whether the log's DDL is followed.
+    case_sensitive, explicit_timestamps : see SchemaTracker.
     """
 
     def __init__(
-        self, position: Callable[[str, int], Position], history: SchemaHistory | None = None
+        self,
+        position: Callable[[str, int], Position],
+        history: SchemaHistory | None = None,
+        *,
+        follows: bool = True,
+        case_sensitive: bool = True,
+        explicit_timestamps: bool = False,
     ) -> None:
         self._position = position
-        self._history = history
+        self._follows = follows
         self._tracker = SchemaTracker(
-            SchemaHistory(), lambda *_: True, case_sensitive=True, server_default=False
+            history or SchemaHistory(),
+            lambda *_: True,
+            case_sensitive=case_sensitive,
+            explicit_timestamps=explicit_timestamps,
         )
         self._plans = TablePlans(self)
         self._positional: dict[int, ColumnsOfTable] = {}
 
     def follow(self, event: Event, logged: LoggedStatement) -> None:
         """Apply a statement of the log, if it is DDL."""
-        if self._history is None and logged.statement.kind in DDL_KINDS:
+        if self._follows and logged.statement.kind in DDL_KINDS:
             end = self._position(event.file, event.end)
             self._tracker.follow(event, logged, end)
             self._tracker.forget_before(end)
@@ -118,7 +129,7 @@ class Columns:
 
     @property
     def _known(self) -> SchemaHistory:
-        return self._tracker.history if self._history is None else self._history
+        return self._tracker.history
 
 
 def _unnamed(event: Event, table_map: TableMap, reason: str) -> ColumnsOfTable:

@@ -170,16 +170,16 @@ class Entries:
 
     Parameters
     ----------
-    columns : is fed the log's DDL.
+    columns : is fed the log's DDL; the source's own unless others are given.
 
     Attributes
     ----------
     server_version : of the server that wrote the current file; empty if it is not known yet.
     """
 
-    def __init__(self, source: Source, columns: Columns) -> None:
+    def __init__(self, source: Source, columns: Columns | None = None) -> None:
         self._source = source
-        self._columns = columns
+        self._columns = columns or source.columns()
         self._maps = TableMapRegistry()
         self._counter = EventRowCounter()
         self._context = TransactionContext()

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.decoder.events.transactions import valid_text
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate, parse_rows_query, parse_server_version
 
-__all__ = ["json_line"]
+__all__ = ["change_json", "json_line", "statement_json"]
 
 
 def json_line(entries: Entries, entry: Entry, *, with_rows: bool) -> str:
@@ -26,6 +26,43 @@ def json_line(entries: Entries, entry: Entry, *, with_rows: bool) -> str:
     return f'{told[:-1]}, "changes": [{", ".join(_changes(entries, entry))}]}}'
 
 
+def change_json(entries: Entries, entry: Entry, row: Row) -> str:
+    """Return the object of one change."""
+    event, transaction = entry.event, entry.transaction
+    assert entry.head is not None
+    assert entry.table is not None
+    told = {
+        "time": _time(event.timestamp),
+        "op": entry.head.op,
+        "database": entry.table[0],
+        "table": entry.table[1],
+        "file": event.file,
+        "pos": event.start,
+        "gtid": None if transaction is None else transaction.gtid,
+    }
+    return f"{json.dumps(told, ensure_ascii=False)[:-1]}, {_change(entries, entry, row)}}}"
+
+
+def statement_json(entry: Entry) -> str:
+    """Return the object of a statement, among changes."""
+    event, statement = entry.event, entry.statement
+    assert statement is not None
+    told = {
+        "time": _time(event.timestamp),
+        "op": "statement",
+        "default_database": valid_text(statement.query.database),
+        "query": valid_text(statement.text),
+        "file": event.file,
+        "pos": event.start,
+        "gtid": None if entry.transaction is None else entry.transaction.gtid,
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _fields(entry: Entry) -> dict[str, Any]:
     event, transaction = entry.event, entry.transaction
     told: dict[str, Any] = {
@@ -33,7 +70,7 @@ def _fields(entry: Entry) -> dict[str, Any]:
         "pos": event.start,
         "end": event.end,
         "size": entry.size,
-        "time": datetime.fromtimestamp(event.timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": _time(event.timestamp),
         "type": event_name(event.type),
         "server_id": event.server_id,
     }
@@ -80,15 +117,20 @@ def _details(entry: Entry) -> dict[str, Any]:
 
 def _changes(entries: Entries, entry: Entry) -> Iterator[str]:
     for row in entries.rows(entry):
-        sides = []
-        for side, cells in (("before", row.before), ("after", row.after)):
-            if cells is not None:
-                sides.append(f'"{side}": {_image(cells)}')
-        if row.diffs:
-            columns = entries.columns(entry)
-            assert columns is not None
-            sides.append(f'"json_diffs": {_diffs(row, columns)}')
-        yield f"{{{', '.join(sides)}}}"
+        yield f"{{{_change(entries, entry, row)}}}"
+
+
+def _change(entries: Entries, entry: Entry, row: Row) -> str:
+    """Return the members of a row's object."""
+    sides = []
+    for side, cells in (("before", row.before), ("after", row.after)):
+        if cells is not None:
+            sides.append(f'"{side}": {_image(cells)}')
+    if row.diffs:
+        columns = entries.columns(entry)
+        assert columns is not None
+        sides.append(f'"json_diffs": {_diffs(row, columns)}')
+    return ", ".join(sides)
 
 
 def _diffs(row: Row, columns: ColumnsOfTable) -> str:

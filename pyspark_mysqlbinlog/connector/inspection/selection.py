@@ -7,11 +7,12 @@ transaction wait until one of its tables is selected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.inspection.entries import Entry
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.protocol.events import EventType
 
@@ -28,13 +29,13 @@ class Selection:
 
     Attributes
     ----------
-    tables : (database, table) -> whether it is selected; None for all.
+    tables : those that are selected; None for all.
     since, until : seconds since 1970 UTC; `until` is not included.
     included, excluded : GTIDs; None for all and none.
     end : (file, position) at which reading ends.
     """
 
-    tables: Callable[[str, str], bool] | None = None
+    tables: TableFilter | None = None
     since: float | None = None
     until: float | None = None
     included: GtidSet | None = None
@@ -92,11 +93,13 @@ class Selection:
         if self.tables is None:
             return True
         if entry.table is not None:
-            return self.tables(*entry.table)
+            return self.tables.captures(*entry.table)
         if entry.statement is None:
             return False
         statement = entry.statement.statement
-        if statement.database is not None or statement.tables is None:
+        if statement.database is not None:
+            return self.tables.may_capture_in(statement.database)
+        if statement.tables is None:
             # It may be about any table.
             return True
-        return any(self.tables(*table) for table in statement.tables)
+        return any(self.tables.captures(*table) for table in statement.tables)

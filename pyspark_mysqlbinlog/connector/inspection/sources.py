@@ -7,18 +7,27 @@ TRANSACTION_PAYLOAD is returned, and then the events in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog, opened_at
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
+from pyspark_mysqlbinlog.connector.log.start_point import pack_position
+from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
-from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, binlog_files
+from pyspark_mysqlbinlog.connector.server.settings import (
+    ServerFacts,
+    binlog_files,
+    current_position,
+    explicit_timestamps,
+)
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, is_compressed
@@ -28,7 +37,7 @@ from pyspark_mysqlbinlog.protocol.files import FileStream
 from pyspark_mysqlbinlog.protocol.locations import located
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
-__all__ = ["BinlogFiles", "LoggedEvent", "ServerBinlog", "Source"]
+__all__ = ["BinlogFiles", "LiveBinlog", "LoggedEvent", "ServerBinlog", "Source"]
 
 _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
@@ -54,14 +63,11 @@ class Source(Protocol):
     Attributes
     ----------
     files : names of its files, in order.
-    history : of the columns of all tables; None if only the log's own DDL has them.
     notes : what must be said about the log after its last event.
     """
 
     @property
     def files(self) -> Sequence[str]: ...
-    @property
-    def history(self) -> SchemaHistory | None: ...
 
     @property
     def notes(self) -> Sequence[str]: ...
@@ -72,6 +78,10 @@ class Source(Protocol):
 
     def position(self, file: str, pos: int) -> Position:
         """Return a position in the order of the log."""
+        ...
+
+    def columns(self) -> Columns:
+        """Return the columns of its tables, as far as they are known; for one pass."""
         ...
 
     def scanned(self) -> tuple[ScannedLog, Position]:
@@ -97,7 +107,6 @@ class BinlogFiles:
         self._log = FileLog(tuple(found), tuple(range(1, len(found) + 1)), may_be_cut=True)
         self._start = start
         self.files = names
-        self.history: SchemaHistory | None = None
         self.notes: list[str] = []
 
     def events(self) -> Iterator[LoggedEvent]:
@@ -125,6 +134,9 @@ class BinlogFiles:
 
     def position(self, file: str, pos: int) -> Position:
         return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return Columns(self.position)
 
     def scanned(self) -> tuple[ScannedLog, Position]:
         return self._log, self._log.begins()[0]._replace(pos=self._start)
@@ -154,15 +166,7 @@ class ServerBinlog:
             self.files = tuple(files) or (existing[-1],)
             self.start = Position.of(self.files[0], start)
             self._log = ServerLog.seen_from(settings, self.start)
-            facts = ServerFacts.ask(client)
-            self.history, _ = history_of_server(
-                client,
-                self._log,
-                self.start,
-                lambda *_: True,
-                case_sensitive=facts.case_sensitive,
-                all_sequences=True,
-            )
+            self._known = _KnownColumns.ask(client, self._log, self.start)
         self.notes: list[str] = []
 
     def events(self) -> Iterator[LoggedEvent]:
@@ -170,26 +174,87 @@ class ServerBinlog:
         for file in self.files:
             start = self.start if file == self.start.file else Position.of(file, FIRST_EVENT)
             with ReplicaClient.connect(self._settings) as client:
-                yield from _of_file(Dump(client, start, None, blocking=False), file)
+                for logged in _of_dump(Dump(client, start, None, blocking=False)):
+                    if logged.event.file != file:
+                        break
+                    yield logged
 
     def position(self, file: str, pos: int) -> Position:
         return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return self._known.columns(self.position)
 
     def scanned(self) -> tuple[ScannedLog, Position]:
         return self._log, self.start
 
 
-def _of_file(dump: Dump, file: str) -> Iterator[LoggedEvent]:
-    """Yield the events of the first file of a dump."""
+@dataclass(frozen=True, slots=True)
+class _KnownColumns:
+    """What a server knows of its tables."""
+
+    history: SchemaHistory
+    case_sensitive: bool
+    explicit_timestamps: bool
+
+    @classmethod
+    def ask(cls, client: ReplicaClient, log: ServerLog, start: Position) -> _KnownColumns:
+        """Ask for the columns from a position on."""
+        facts = ServerFacts.ask(client)
+        history, _ = history_of_server(
+            client,
+            log,
+            start,
+            lambda *_: True,
+            case_sensitive=facts.case_sensitive,
+            all_sequences=True,
+        )
+        return cls(history, facts.case_sensitive, explicit_timestamps(client))
+
+    def columns(self, position: Callable[[str, int], Position]) -> Columns:
+        return Columns(
+            position,
+            self.history,
+            case_sensitive=self.case_sensitive,
+            explicit_timestamps=self.explicit_timestamps,
+        )
+
+
+class LiveBinlog:
+    """A server's binlog from a start point on, without an end: the next event is waited for."""
+
+    def __init__(self, settings: ServerSettings, place: PlaceInBinlog) -> None:
+        self._settings = settings
+        with ReplicaClient.connect(settings) as client:
+            here = current_position(client)
+            log = ServerLog.seen_from(settings, here)
+            self.start = pack_position(client, log, binlog_files(client), place)
+            self._log = ServerLog.seen_from(settings, self.start)
+            self._known = _KnownColumns.ask(client, self._log, self.start)
+        self.files = (self.start.file,)
+        self.notes: list[str] = []
+
+    def events(self) -> Iterator[LoggedEvent]:
+        with ReplicaClient.connect(self._settings) as client:
+            yield from _of_dump(Dump(client, self.start, None, blocking=True))
+
+    def position(self, file: str, pos: int) -> Position:
+        return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return self._known.columns(self.position)
+
+    def scanned(self) -> tuple[ScannedLog, Position]:
+        return self._log, self.start
+
+
+def _of_dump(dump: Dump) -> Iterator[LoggedEvent]:
     if (first := dump.first()) is not None:
         yield _format_description(first)
     while (raw := dump.stream.next_event()) is not None:
         event = dump.walker.feed(raw)
-        if event is None or dump.is_before(event):
-            continue
-        if event.file != file:
-            return
-        yield from _with_inner(event, raw, dump.walker)
+        if event is not None and not dump.is_before(event):
+            yield from _with_inner(event, raw, dump.walker)
 
 
 def _with_inner(event: Event, raw: bytes, walker: EventReader) -> Iterator[LoggedEvent]:

@@ -128,7 +128,8 @@ def collect(
     entries : of the source, for selections that need each transaction.
     """
     is_compiled = implementation() == "c" and not selection.is_by_transaction
-    tally = KernelTally(selection.tables) if is_compiled else Tally(selection.tables)
+    captures = None if selection.tables is None else selection.tables.captures
+    tally = KernelTally(captures) if is_compiled else Tally(captures)
     sums = _Sums(statistics, with_rows_only=selection.tables is not None)
     try:
         if isinstance(tally, KernelTally):

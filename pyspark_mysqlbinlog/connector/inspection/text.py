@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidInterval, GtidSet
 from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
-from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry
+from pyspark_mysqlbinlog.connector.inspection.entries import Cell, Entries, Entry, Row
 from pyspark_mysqlbinlog.connector.inspection.literals import (
     diffs_text,
     literal,
@@ -33,12 +33,34 @@ from pyspark_mysqlbinlog.protocol.messages import (
 )
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
-__all__ = ["HEADING", "Paint", "event_name", "gtid_set_text", "line", "statements", "time_text"]
+__all__ = [
+    "HEADING",
+    "Paint",
+    "event_name",
+    "gtid_set_text",
+    "is_change",
+    "line",
+    "row_statement",
+    "statements",
+    "time_text",
+]
 
 HEADING = f"{'position':>12}{'end':>12}{'size':>10}  {'time (UTC)':19}  event"
 _STATEMENT_WIDTH = 100
 _NAME_WIDTH = 24
 Paint = Callable[[str, str], str]
+_FRAME = frozenset(
+    {
+        StatementKind.BEGIN,
+        StatementKind.COMMIT,
+        StatementKind.ROLLBACK,
+        StatementKind.SAVEPOINT,
+        StatementKind.ROLLBACK_TO,
+        StatementKind.RELEASE_SAVEPOINT,
+        StatementKind.XA_START,
+        StatementKind.XA_END,
+    }
+)
 _VERBS = {"c": "INSERT INTO", "u": "UPDATE", "d": "DELETE FROM"}
 
 
@@ -172,21 +194,31 @@ def statements(entries: Entries, entry: Entry) -> Iterator[str]:
         return
     if reason := entries.explains(entry):
         yield f"### {name_text(*entry.table)}: columns without names: {printable(reason)}"
-    verb = _VERBS[entry.head.op]
-    name = name_text(*entry.table)
     for row in entries.rows(entry):
-        yield f"### {verb} {name}"
-        if row.before is not None:
-            yield "### WHERE"
-            yield from _image(row.before, columns)
-        if row.after is not None:
-            yield "### SET"
-            after = tuple(cell for cell in row.after if cell.at not in row.diffs)
-            yield from _image(after, columns)
-            for at, diffs in row.diffs.items():
-                column = _column_name(at, columns)
-                # What was logged; without diffs the document is what it was.
-                yield f"###   {column}={diffs_text(column, diffs)} /* {type_text(at, columns)} */"
+        yield from row_statement(entry, row, columns)
+
+
+def row_statement(entry: Entry, row: Row, columns: ColumnsOfTable) -> Iterator[str]:
+    """Yield the lines of one row of an entry."""
+    assert entry.head is not None
+    assert entry.table is not None
+    yield f"### {_VERBS[entry.head.op]} {name_text(*entry.table)}"
+    if row.before is not None:
+        yield "### WHERE"
+        yield from _image(row.before, columns)
+    if row.after is not None:
+        yield "### SET"
+        after = tuple(cell for cell in row.after if cell.at not in row.diffs)
+        yield from _image(after, columns)
+        for at, diffs in row.diffs.items():
+            column = _column_name(at, columns)
+            # What was logged; without diffs the document is what it was.
+            yield f"###   {column}={diffs_text(column, diffs)} /* {type_text(at, columns)} */"
+
+
+def is_change(entry: Entry) -> bool:
+    """Whether a statement may change something: it is not a part of a transaction's frame."""
+    return entry.statement is not None and entry.statement.statement.kind not in _FRAME
 
 
 def _image(cells: tuple[Cell, ...], columns: ColumnsOfTable) -> Iterator[str]:

@@ -8,7 +8,6 @@ import pytest
 
 from helpers.corrupt_logs import RawEvent, to_bytes
 from helpers.events import format_description_body, query_body
-from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.hexdump import fields_of, hexdump
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
@@ -72,7 +71,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path) -> Entries:
     source = BinlogFiles([str(path)])
-    return Entries(source, Columns(source.position))
+    return Entries(source)
 
 
 def test_the_events_have_the_positions_and_sizes_of_the_example(golden: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.literals import name_text, one_line, printable
@@ -43,7 +42,7 @@ def test_a_statement_is_one_line_of_limited_width() -> None:
 def shown(file: str, table: str) -> dict[str, list[str]]:
     """The literals of each column of a table, in the order of the log, with their types."""
     source = BinlogFiles([str(DATA / file)])
-    entries = Entries(source, Columns(source.position))
+    entries = Entries(source)
     found: dict[str, list[str]] = {}
     for entry in entries:
         if entry.table is not None and entry.table[1] == table:
@@ -92,7 +91,7 @@ def test_times_are_those_of_sql(column: str, expected: str) -> None:
 def texts_without_names(file: str) -> str:
     """The statements as if the log had begun after its CREATE TABLEs."""
     source = BinlogFiles([str(DATA / file)])
-    entries = Entries(source, Columns(source.position, SchemaHistory()))
+    entries = Entries(source, Columns(source.position, follows=False))
     return "\n".join(text for entry in entries for text in statements(entries, entry))
 
 

@@ -25,7 +25,6 @@ ROWS = 2000
 # Inspects a small log, and then a large one; prints its events and by how many bytes it grew.
 PROGRAM = """
 import resource, sys
-from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.selection import Selection
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
@@ -34,7 +33,7 @@ from pyspark_mysqlbinlog.connector.inspection.text import line
 
 def inspect(path, form):
     source = BinlogFiles([path])
-    entries = Entries(source, Columns(source.position))
+    entries = Entries(source)
     if form == "events":
         return sum(1 for entry in entries if line(entry))
     told = LogStatistics()

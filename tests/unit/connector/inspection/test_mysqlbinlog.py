@@ -203,7 +203,7 @@ def test_statements_have_the_rows_of_mysqlbinlog_for_each_table(path: Path) -> N
     printed = printed_statements(path)
     theirs = Counter((row.verb, row.table) for rows in printed for row in rows)
     source = BinlogFiles([str(path)])
-    entries = Entries(source, Columns(source.position))
+    entries = Entries(source)
     texts = (text for entry in entries for text in statements(entries, entry))
     found = (re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) (.*)$", text) for text in texts)
     mine = Counter((each[1], each[2]) for each in found if each is not None)

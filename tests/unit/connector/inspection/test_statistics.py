@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from helpers.events import LogBuilder, gtid_body, query_body
-from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.report import report_page
 from pyspark_mysqlbinlog.connector.inspection.selection import Selection
@@ -19,6 +18,7 @@ from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
     statistics_json,
     statistics_text,
 )
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
 from pyspark_mysqlbinlog.errors import ChecksumError
 from pyspark_mysqlbinlog.protocol.events import EventType
@@ -34,7 +34,7 @@ def numbers(
     told = LogStatistics()
     source = BinlogFiles([*map(str, paths)])
     with using(implementation):
-        collect(source, selection, lambda: Entries(source, Columns(source.position)), told)
+        collect(source, selection, lambda: Entries(source), told)
     return told
 
 
@@ -47,7 +47,7 @@ def test_both_implementations_count_what_the_entries_show(path: Path) -> None:
     sizes: Counter[int] = Counter()
     rows: Counter[tuple[str, str]] = Counter()
     transactions: list[tuple[int, int, int, int]] = []
-    for entry in Entries(source, Columns(source.position)):
+    for entry in Entries(source):
         events[entry.event.type] += 1
         sizes[entry.event.type] += entry.size
         if entry.table is not None and entry.head is not None:
@@ -104,7 +104,7 @@ def busy(tmp_path: Path) -> Path:
 def test_only_transactions_with_rows_of_selected_tables_count(
     busy: Path, implementation: Implementation
 ) -> None:
-    selection = Selection(tables=lambda _, table: table == "orders")
+    selection = Selection(TableFilter.parse("*.orders"))
     told = numbers(busy, implementation=implementation, selection=selection)
     assert (told.transactions, told.rows) == (2, 4)
     assert list(told.tables) == [("d", "orders")]
@@ -118,7 +118,7 @@ def test_a_log_is_counted_up_to_its_damage(busy: Path, tmp_path: Path) -> None:
     told = LogStatistics()
     source = BinlogFiles([str(damaged)])
     with pytest.raises(ChecksumError, match="damaged"):
-        collect(source, ALL, lambda: Entries(source, Columns(source.position)), told)
+        collect(source, ALL, lambda: Entries(source), told)
     assert told.transactions == 3
 
 
