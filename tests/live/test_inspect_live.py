@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,12 @@ def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
 ) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
-    download(any_server, files, folder)
+    if any_server.datadir is None:
+        download(any_server, files, folder)
+    else:
+        # A dump of MariaDB 11 has no positions by which to tell what is in the file.
+        for name in files:
+            shutil.copy(any_server.datadir / name, folder)
     copies = [str(folder / name) for name in files]
     of_server, of_files = objects(*connection, *files), objects(*copies)
     # The server goes on writing its last file.
