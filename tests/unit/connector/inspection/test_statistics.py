@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.events import LogBuilder, gtid_body, query_body
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.report import report_page
