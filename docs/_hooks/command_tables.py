@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, NamedTuple, get_type_hints
 
+from typer.models import ArgumentInfo
+
 from pyspark_mysqlbinlog.connector.cli.main import app
 
 __all__ = ["command_table"]
@@ -55,6 +57,8 @@ def _flags(command: str) -> Iterator[_Flag]:
         kinds = getattr(hint.__origin__, "__args__", None) or (hint.__origin__,)
         kind = getattr(kinds[0], "__origin__", kinds[0])
         shown = names[0] if names else f"--{name.replace('_', '-')}"
+        if isinstance(info, ArgumentInfo):
+            shown = name.upper()
         yield _Flag(shown, kind, parameter.default, info)
 
 

@@ -10,7 +10,6 @@ decoding uses no server, clock or environment.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,10 +24,7 @@ from pyspark_mysqlbinlog.decoder.payloads.payload import (
     json_payload,
 )
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
-from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
-from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
-from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
-from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.decoder.payloads.table_plans import SchemaLookup, TablePlans
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
@@ -39,7 +35,6 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import Query
-from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Decoder", "SchemaLookup"]
 
@@ -68,29 +63,6 @@ _UNREADABLE = frozenset(
 
 # The words of the `operations` option, by the `op` of rows events and QUERYs.
 _OPERATION_WORDS = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
-
-
-class SchemaLookup(Protocol):
-    """Finds the schema of a table at a position."""
-
-    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        """Return the schema for an event that starts at `pos`; None if it is unknown.
-
-        Called once per rows event. It must return the same object for the same version, so that
-        comparing is cheap.
-        """
-
-    def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        """Return why `at` gives None, as part of a sentence; empty if nothing is known about it."""
-
-    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
-        """Whether `at` gives a schema at a later position, or the table is dropped there."""
-
-    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-        """Return the range of this file in which `at` gives the same as at `pos`.
-
-        From the first position up to the second; None: to the end of the file.
-        """
 
 
 class Decoder:
@@ -144,8 +116,7 @@ class Decoder:
     def start(self) -> None:
         """Discard all state; the next `feed` begins a range."""
         self.table_maps = TableMapRegistry()
-        # By table id, with the known schema at the time the plan was made.
-        self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
+        self._plans = TablePlans(self.schemas, self._excluded, positional=self._positional)
         self.transaction = TransactionContext()
         self._envelope = Envelope(self.arrow_schema)
         self.before: PayloadBuilder = self._payload(
@@ -301,33 +272,7 @@ class Decoder:
 
     def plan(self, event: Event, table_map: TableMap) -> RowPlan:
         """Return the plan of a table map for the schema valid here; made if either is new."""
-        known = self.schemas.at(event.file, event.start, table_map.database, table_map.table)
-        plan, planned_for = self._plans.get(table_map.table_id, (None, None))
-        if (
-            plan is None
-            or plan.table_map is not table_map
-            or (planned_for is not known and planned_for != known)
-        ):
-            # Metadata in the binlog itself (8.0, MariaDB) describes exactly this event.
-            is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
-            if known is not None:
-                check_metadata(table_map, known, is_mariadb=is_mariadb)
-            schema = usable_schema(table_map, known, is_mariadb=is_mariadb) or known
-            if schema is None:
-                if not self._positional:
-                    place = (event.file, event.start, table_map.database, table_map.table)
-                    raise unknown_schema(
-                        table_map,
-                        self.schemas.reason(*place),
-                        is_shown=self.schemas.is_known_later(*place),
-                    )
-                plan = positional_plan(table_map)
-            else:
-                plan = RowPlan.make(table_map, schema, self._excluded)
-            if len(self._plans) >= 1024:
-                self._plans.clear()
-            self._plans[table_map.table_id] = (plan, known)
-        return plan
+        return self._plans.plan(event, table_map)
 
     def _query(self, event: Event) -> None:
         """Add a row without images for DDL, or for a TRUNCATE of a captured table."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
+from pyspark_mysqlbinlog.connector.cli.inspect import inspect
+from pyspark_mysqlbinlog.connector.cli.tail import tail
 
 __all__ = ["app"]
 
@@ -21,6 +22,8 @@ app = typer.Typer(
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
+        from importlib.metadata import version
+
         typer.echo(f"pyspark-mysqlbinlog {version('pyspark-mysqlbinlog')}")
         raise typer.Exit
 
@@ -40,6 +43,8 @@ def _app(
 
 
 app.command()(ingest)
+app.command()(inspect)
+app.command()(tail)
 
 if __name__ == "__main__":
     app()

@@ -126,6 +126,13 @@ class TableFilter:
             answer = self._answers[key] = self._decide(database, table)
         return answer
 
+    def may_capture_in(self, database: str) -> bool:
+        """Whether a table of this database may be captured."""
+        return not _is_system(database, self.case_sensitive) and (
+            self.tables is None
+            or any(not each.parts or each.database_matches(database) for each in self.included)
+        )
+
     def _decide(self, database: str, table: str) -> bool:
         if _is_system(database, self.case_sensitive):
             return False

@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.protocol.transaction_payload import (
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
 
-__all__ = ["LogScanner", "Run"]
+__all__ = ["LogScanner", "Run", "ScanListener"]
 
 _NEVER = (1 << 63) - 1
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
@@ -135,6 +135,22 @@ class Run:
         return PackedEvents(EventBlock(self.file, first_end, self._scanner.trailer, data), last_end)
 
 
+class ScanListener(Protocol):
+    """Is told what a scan without a filter passes."""
+
+    def payload(self, event: Event) -> None:
+        """Note a payload whose events come next."""
+
+    def passed(
+        self, data: memoryview, packets: bool, walker: EventReader | TransactionPayloadReader
+    ) -> None:
+        """Note the bytes of events that were verified.
+
+        packets : as in `EventStream`.
+        walker : at the first of them.
+        """
+
+
 class LogScanner:
     """Scanner with the known tables of a binlog, which are kept from one stream to the next.
 
@@ -147,6 +163,7 @@ class LogScanner:
     ask_at : returns a position; inside a transaction, a run ends after the first rows event that
         ends there or later. Called with None, or with the offset inside a payload that is read:
         then it returns another offset.
+    listener : without a filter, is told what is passed.
     part : which part of payloads is read: from an offset in the first payload, and up to one in the
         payload that begins at the limit of `next`.
     """
@@ -158,6 +175,7 @@ class LogScanner:
         whole_maps: bool = False,
         ask_at: Callable[[int | None], int] | None = None,
         part: tuple[int, int] = (0, 0),
+        listener: ScanListener | None = None,
     ) -> None:
         from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 - may be missing
             Scanner,
@@ -168,6 +186,7 @@ class LogScanner:
         self._decompress = ZstdStream if has_zstd() else zstd_stream
         self._filtering = filtering
         self._ask_at = ask_at
+        self._listener = listener
         self._scanner = Scanner(whole_maps=whole_maps)
         self._walker: EventReader | None = None
         self._stream: EventStream | None = None
@@ -195,6 +214,8 @@ class LogScanner:
 
     def enter(self, payload: Event) -> None:
         """Continue with the events of a payload, then after it."""
+        if self._listener is not None:
+            self._listener.payload(payload)
         self._payload = TransactionPayloadReader(payload, self._decompress)
         self._verified, self._next = 0, ""
         if self._from_offset:
@@ -291,6 +312,8 @@ class LogScanner:
                 filtering.advance_transactions()
             else:
                 self._advance_group(filtering, walker)
+        if self._listener is not None:
+            self._listener.passed(stream.view()[: scanner.consumed], stream.packets, walker)
         stream.consume(scanner.consumed)
         self._verified = scanner.verified
         walker.advance(scanner.pos)

@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["PARTIAL_UPDATE", "skip_options", "whole_updates"]
+__all__ = ["PARTIAL_UPDATE", "json_diffs", "skip_options", "whole_updates"]
 
 PARTIAL_UPDATE = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
 _UPDATE = int(EventType.UPDATE_ROWS_EVENT)
@@ -101,6 +101,25 @@ def whole_updates(
         pos = after.end
         row += 1
     yield first, _update(event, shared, present, rows)
+
+
+def json_diffs(
+    event: Event, head: RowsHead, types: bytes, columns: Sequence[_Column]
+) -> Iterator[dict[int, bytes]]:
+    """Yield the diffs of each row of an event: column -> its diffs, without their length."""
+    assert head.before is not None
+    assert head.after is not None
+    data, pos = event.body, head.rows_start
+    before_columns, after_columns = _present(head.before), _present(head.after)
+    while pos < len(data):
+        options = _Options(types, data, _image(columns, before_columns, data, pos).end)
+        after = _image(columns, after_columns, data, options.end)
+        yield {
+            at: data[span[0] + _LENGTH_BYTES : span[1]]
+            for at, span in after.spans.items()
+            if span is not None and options.is_partial(at)
+        }
+        pos = after.end
 
 
 def skip_options(types: bytes, data: bytes, pos: int) -> int:

@@ -208,6 +208,31 @@ class Metadata:
         reader.check_end()
         return names
 
+    def unnamed_columns(self, names: Sequence[str]) -> list[ColumnSchema | None]:
+        """Return what is known of each column, under given names; None if that is not enough.
+
+        Without the columns' names, the rest of the metadata (binlog_row_metadata=MINIMAL) has the
+        signs, and the charsets of all but ENUM and SET.
+        """
+        unsigned, charsets = self.unsigned(), self.charsets()
+        geometries = self._geometries()
+        columns: list[ColumnSchema | None] = []
+        for index, name in enumerate(names):
+            code = self._types[index]
+            is_known = (
+                unsigned is not None
+                if code in _NUMERIC
+                else code not in _LABELLED and (code not in _CHARACTER or index in charsets)
+            )
+            column = self._column(index, name, charsets.get(index), geometries.get(index))
+            if column is not None and is_known:
+                is_unsigned = index in (unsigned or ())
+                nullable = self._table_map.nullable(index)
+                columns.append(replace(column, unsigned=is_unsigned, nullable=nullable))
+            else:
+                columns.append(None)
+        return columns
+
     def unsigned(self) -> set[int] | None:
         """Return the unsigned columns; None if signs were not sent, or are ambiguous."""
         numeric = self._columns_of(_NUMERIC)

@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import INLINED, MAX_DEPTH
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["apply_diffs"]
+__all__ = ["Diff", "apply_diffs", "parse_diffs"]
 
 _REPLACE, _INSERT, _REMOVE = 0, 1, 2
 _OPERATIONS = {_REPLACE: "replace", _INSERT: "insert", _REMOVE: "remove"}
@@ -63,30 +63,55 @@ class _Value(NamedTuple):
 _Member = tuple[bytes, _Value]  # elements of arrays have empty keys
 
 
-def apply_diffs(document: bytes, diffs: bytes, what: str) -> bytes:
-    """Return the document after all diffs; MalformedEventError that names `what` if one fails."""
-    if not diffs:
-        return document
-    document = document or _LITERAL_NULL
-    value = _Value(document[0], document[1:])
+class Diff(NamedTuple):
+    """One difference.
+
+    Attributes
+    ----------
+    operation : its number in the binlog.
+    value : a binary document; None to remove.
+    """
+
+    operation: int
+    path: bytes
+    value: bytes | None
+
+    @property
+    def verb(self) -> str:
+        """``replace``, ``insert`` or ``remove``."""
+        return _OPERATIONS[self.operation]
+
+
+def parse_diffs(diffs: bytes, what: str) -> Iterator[Diff]:
+    """Yield the differences in their order; MalformedEventError that names `what`."""
     reader = Reader(diffs, f"the JSON diff of {what}")
     while reader.remaining:
         operation = reader.u8()
         if operation not in _OPERATIONS:
             raise MalformedEventError(f"{reader.what} has operation {operation}, expected 0 to 2")
         path = reader.lenenc_bytes()
-        new = None
+        value = None
         if operation != _REMOVE:
-            raw = reader.lenenc_bytes()
-            if not raw:
+            value = reader.lenenc_bytes()
+            if not value:
                 raise MalformedEventError(f"{reader.what} has an empty value")
-            new = _Value(raw[0], raw[1:])
+        yield Diff(operation, path, value)
+
+
+def apply_diffs(document: bytes, diffs: bytes, what: str) -> bytes:
+    """Return the document after all diffs; MalformedEventError that names `what` if one fails."""
+    if not diffs:
+        return document
+    document = document or _LITERAL_NULL
+    value = _Value(document[0], document[1:])
+    for diff in parse_diffs(diffs, what):
+        new = None if diff.value is None else _Value(diff.value[0], diff.value[1:])
         try:
-            value = _changed(value, [*_legs(path)], operation, new)
+            value = _changed(value, [*_legs(diff.path)], diff.operation, new)
         except _MismatchError as mismatch:
             raise MalformedEventError(
-                f"{reader.what} does not fit the before image: can't {_OPERATIONS[operation]}"
-                f" {path[:80]!r}: {mismatch}"
+                f"the JSON diff of {what} does not fit the before image: can't {diff.verb}"
+                f" {diff.path[:80]!r}: {mismatch}"
             ) from None
     return bytes((value.code,)) + value.data
 

@@ -1,0 +1,305 @@
+"""``pyspark-mysqlbinlog inspect``: shows what a binlog contains, of files or of a server.
+
+The package `inspection` does the work. Exit codes: 0 if everything was shown, 1 if the log cannot
+be read, after everything that is before the damage, 2 if an argument is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+    from pyspark_mysqlbinlog.connector.inspection.sources import Source
+
+__all__ = ["inspect"]
+
+# Headings of `inspect --help`.
+_LOG, _SELECTION, _OUTPUT = "Log", "Selection", "Output"
+
+
+def inspect(  # noqa: PLR0917 (typer's options have names)
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Binlog files, globs or folders, also compressed ones or in an object store. With"
+            " --host: names of the server's files; without one, its current file.",
+            rich_help_panel=_LOG,
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Host of a MySQL server, to read its binlog.", rich_help_panel=_LOG),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_LOG)
+    ] = 3306,
+    user: Annotated[
+        str | None, typer.Option(help="Account of the server.", rich_help_panel=_LOG)
+    ] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(help="File that contains the password.", rich_help_panel=_LOG)
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value of a connection option in docs/reference/options.md; can be repeated.",
+            rich_help_panel=_LOG,
+        ),
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            help="Show only these tables: database.table or globs, separated by commas.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = None,
+    start_position: Annotated[
+        int,
+        typer.Option(
+            help="Position of an event in the first file, to begin there.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = 4,
+    stop_position: Annotated[
+        int | None,
+        typer.Option(
+            help="Position in the last file: events that begin there or later are not shown.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = None,
+    start_datetime: Annotated[
+        str | None,
+        typer.Option(
+            help="Show transactions that begin at this time or later, such as 2026-11-20T10:00:00;"
+            " in UTC unless it has a zone.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = None,
+    stop_datetime: Annotated[
+        str | None,
+        typer.Option(
+            help="Show transactions that begin before this time.", rich_help_panel=_SELECTION
+        ),
+    ] = None,
+    include_gtids: Annotated[
+        str | None,
+        typer.Option(help="Show only transactions of this GTID set.", rich_help_panel=_SELECTION),
+    ] = None,
+    exclude_gtids: Annotated[
+        str | None,
+        typer.Option(help="Omit transactions of this GTID set.", rich_help_panel=_SELECTION),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show rows as readable statements.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
+    hexdump: Annotated[
+        bool,
+        typer.Option(
+            "--hexdump",
+            "-H",
+            help="Show the bytes of each event, with the name and the meaning of each field.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats",
+            help="Show numbers instead of events: rows and bytes by table, transactions by size,"
+            " the largest ones, bursts and gaps.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="HTML file to write the same numbers to, with charts.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    json_lines: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="One line of JSON per event instead of text; with --stats, one object.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+) -> None:
+    """Show the events of a binlog, of files or of a server.
+
+    Each event is one line. Columns have names if the binlog contains the CREATE TABLE or full
+    metadata, or if a server is read; otherwise they are @1, @2, ….
+    """
+    prepare_streams()
+    try:
+        server = _server_options(host, port, user, password_file, option)
+        selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)
+        if host is None and not files:
+            raise OptionError("no log is given: name binlog files, or a server with --host")
+        source = _source(files or [], server, start_position)
+    except MySQLBinlogError as error:
+        end(error, USAGE if isinstance(error, OptionError) else FAILED)
+    if stop_position is not None:
+        selection = _until(selection, source.files[-1], stop_position)
+    try:
+        if stats or report is not None:
+            _show_statistics(source, selection, report, shown=stats, json_lines=json_lines)
+        else:
+            _show_events(source, selection, verbose=verbose, dumped=hexdump, json_lines=json_lines)
+        sys.stdout.flush()
+    except MySQLBinlogError as error:
+        sys.stdout.flush()
+        end(error, FAILED)
+    except BrokenPipeError:
+        end_quietly()
+    except OSError as error:
+        file = error.filename or ", ".join(source.files)
+        problem = error.strerror or type(error).__name__
+        end(OptionError(f"{file!r} can't be read: {problem}"), FAILED)
+    for note in source.notes:
+        typer.echo(note, err=True)
+
+
+def _server_options(
+    host: str | None,
+    port: int,
+    user: str | None,
+    password_file: Path | None,
+    more: list[str] | None,
+) -> dict[str, str] | None:
+    """Return the options of a server; None if files are read."""
+    from pyspark_mysqlbinlog.connector.cli.arguments import pairs
+
+    given = pairs("--option", more)
+    if host is None:
+        if user or password_file or given:
+            raise OptionError("--user, --password-file and --option need --host")
+        return None
+    options = {"host": host, "port": str(port), **given}
+    if user is not None:
+        options["user"] = user
+    if password_file is not None:
+        options["passwordFile"] = str(password_file)
+    return options
+
+
+def _source(files: list[str], server: dict[str, str] | None, start: int) -> Source:
+    from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles, ServerBinlog
+
+    if server is None:
+        return BinlogFiles(files, start)
+    from pyspark_mysqlbinlog.connector.options.parse import parse_options
+
+    return ServerBinlog(parse_options(server).server_settings(), files, start)
+
+
+def _selection(
+    tables: str | None,
+    since: str | None,
+    until: str | None,
+    included: str | None,
+    excluded: str | None,
+) -> Selection:
+    from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+    from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+    from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+
+    try:
+        include = None if included is None else GtidSet.parse(included)
+        exclude = None if excluded is None else GtidSet.parse(excluded)
+    except MySQLBinlogError as error:
+        raise OptionError(error.message) from None
+    return Selection(
+        None if tables is None else TableFilter.parse(tables),
+        _seconds("--start-datetime", since),
+        _seconds("--stop-datetime", until),
+        include,
+        exclude,
+    )
+
+
+def _seconds(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    from pyspark_mysqlbinlog.connector.options.values import Timestamp, parse_place
+
+    try:
+        # mysqlbinlog's times have a space.
+        place = parse_place(text.strip().replace(" ", "T", 1))
+    except ValueError:
+        place = None
+    if not isinstance(place, Timestamp):
+        raise OptionError(f"{name}: expected a time such as 2026-11-20T10:00:00, found {text!r}")
+    return place.seconds
+
+
+def _until(selection: Selection, file: str, pos: int) -> Selection:
+    from dataclasses import replace
+
+    return replace(selection, end=(file, pos))
+
+
+def _show_events(
+    source: Source, selection: Selection, *, verbose: bool, dumped: bool, json_lines: bool
+) -> None:
+    from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+    from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
+    from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
+    from pyspark_mysqlbinlog.connector.inspection.literals import printable
+    from pyspark_mysqlbinlog.connector.inspection.text import HEADING, line, statements
+
+    entries = Entries(source)
+    write, paint, file = sys.stdout.write, paint_of_stdout(), ""
+    for entry in selection.of(entries):
+        if json_lines:
+            write(json_line(entries, entry, with_rows=verbose) + "\n")
+            continue
+        if entry.event.file != file:
+            file = entry.event.file
+            write(f"# {printable(file)}\n{HEADING}\n")
+        write(line(entry, paint) + "\n")
+        if dumped:
+            for text in hexdump(entry, entries.columns(entry)):
+                write(text + "\n")
+        if verbose:
+            for text in statements(entries, entry):
+                write(text + "\n")
+
+
+def _show_statistics(
+    source: Source, selection: Selection, report: Path | None, *, shown: bool, json_lines: bool
+) -> None:
+    from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+    from pyspark_mysqlbinlog.connector.inspection.report import report_page
+    from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
+    from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
+        statistics_json,
+        statistics_text,
+    )
+
+    told = LogStatistics()
+
+    def entries() -> Entries:
+        return Entries(source)
+
+    try:
+        collect(source, selection, entries, told)
+    finally:
+        # An error says up to where these numbers are.
+        if report is not None:
+            report.write_text(report_page(told), encoding="utf-8")
+        if shown:
+            lines = [statistics_json(told)] if json_lines else statistics_text(told)
+            sys.stdout.writelines(f"{text}\n" for text in lines)

@@ -1,0 +1,204 @@
+"""``pyspark-mysqlbinlog tail``: shows the changes of a server as they happen.
+
+Exit codes: 0 if it was stopped or has shown what --limit allows, 1 if the binlog cannot be read, 2
+if an argument is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pyspark_mysqlbinlog.connector.cli.arguments import pairs
+from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_mysqlbinlog.connector.inspection.entries import Entries, Entry
+    from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+    from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
+    from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
+
+__all__ = ["tail"]
+
+# Headings of `tail --help`.
+_SERVER, _SELECTION, _OUTPUT = "Server", "Selection", "Output"
+
+
+def tail(  # noqa: PLR0917 (typer's options have names)
+    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SERVER)],
+    user: Annotated[
+        str,
+        typer.Option(
+            help="Account of the server; docs/reference/security.md lists its grants.",
+            rich_help_panel=_SERVER,
+        ),
+    ],
+    port: Annotated[
+        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SERVER)
+    ] = 3306,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help="File that contains the password.", rich_help_panel=_SERVER),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="name=value of a connection option in docs/reference/options.md; can be repeated.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            help="Show only these tables: database.table or globs, separated by commas.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = None,
+    operations: Annotated[
+        str,
+        typer.Option(
+            help="Operations to show: insert, update, delete and statement, separated by commas.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = "insert,update,delete,statement",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="Begin in the past: a duration such as 10m, a time, FILE:POS or earliest. Without"
+            " it, only new changes are shown.",
+            rich_help_panel=_SELECTION,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="End after this many changes and statements.", rich_help_panel=_SELECTION
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Show all columns of a change, as inspect -v does.",
+            rich_help_panel=_OUTPUT,
+        ),
+    ] = False,
+    json_lines: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="One line of JSON per change instead of text.", rich_help_panel=_OUTPUT
+        ),
+    ] = False,
+) -> None:
+    """Show the changes of a MySQL server as they happen, until this command is stopped."""
+    prepare_streams()
+    options = {"host": host, "port": str(port), "user": user}
+    if password_file is not None:
+        options["passwordFile"] = str(password_file)
+    try:
+        chosen = _operations(operations)
+        source = _source(options | pairs("--option", option), _place(since))
+        selection = _selection(tables)
+    except MySQLBinlogError as error:
+        end(error, USAGE if isinstance(error, OptionError) else FAILED)
+    from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+
+    entries = Entries(source)
+    shown = count(1)
+    try:
+        for entry in selection.of(entries):
+            for text in _texts(entries, entry, chosen, verbose=verbose, json_lines=json_lines):
+                sys.stdout.write(f"{text}\n")
+                sys.stdout.flush()
+                if next(shown) == limit:
+                    return
+    except KeyboardInterrupt:
+        return
+    except MySQLBinlogError as error:
+        end(error, FAILED)
+    except BrokenPipeError:
+        end_quietly()
+
+
+def _operations(text: str) -> frozenset[str]:
+    known = ("insert", "update", "delete", "statement")
+    chosen = frozenset(each.strip() for each in text.split(","))
+    if not chosen <= set(known):
+        raise OptionError(f"--operations: expected some of {', '.join(known)}, found {text!r}")
+    return chosen
+
+
+def _selection(tables: str | None) -> Selection:
+    from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+    from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+
+    return Selection(None if tables is None else TableFilter.parse(tables))
+
+
+def _place(since: str | None) -> PlaceInBinlog:
+    from pyspark_mysqlbinlog.connector.options.values import (
+        Earliest,
+        FilePosition,
+        Latest,
+        Timestamp,
+        parse_duration,
+        parse_place,
+    )
+
+    if since is None:
+        return Latest()
+    for parse in (lambda text: Timestamp(time() - parse_duration(text)), parse_place):
+        try:
+            place = parse(since)
+        except ValueError:
+            continue
+        if isinstance(place, Earliest | FilePosition | Timestamp):
+            return place
+    raise OptionError(
+        "--since: expected a duration such as 10m, a time such as 2026-11-20T10:00:00, FILE:POS or"
+        f" earliest, found {since!r}"
+    )
+
+
+def _source(options: dict[str, str], place: PlaceInBinlog) -> LiveBinlog:
+    from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
+    from pyspark_mysqlbinlog.connector.options.parse import parse_options
+
+    return LiveBinlog(parse_options(options).server_settings(), place)
+
+
+def _texts(
+    entries: Entries, entry: Entry, chosen: frozenset[str], *, verbose: bool, json_lines: bool
+) -> Iterator[str]:
+    """Yield the texts of the changes of an entry, or of its statement."""
+    from pyspark_mysqlbinlog.connector.inspection.change_lines import change_line, statement_line
+    from pyspark_mysqlbinlog.connector.inspection.json_lines import change_json, statement_json
+    from pyspark_mysqlbinlog.connector.inspection.text import is_change, row_statement
+
+    paint = paint_of_stdout()
+    if entry.statement is not None:
+        if "statement" in chosen and is_change(entry):
+            yield statement_json(entry) if json_lines else statement_line(entry, paint)
+        return
+    columns = entries.columns(entry)
+    words = {"c": "insert", "u": "update", "d": "delete"}
+    if columns is None or entry.head is None or words[entry.head.op] not in chosen:
+        return
+    for row in entries.rows(entry):
+        if json_lines:
+            yield change_json(entries, entry, row)
+        elif verbose:
+            lines = "\n".join(row_statement(entry, row, columns))
+            yield f"{change_line(entry, row, columns, paint).partition('  ')[0]}\n{lines}"
+        else:
+            yield change_line(entry, row, columns, paint)

@@ -1,0 +1,1 @@
+"""A binlog for people: its events as text, as JSON, byte by byte, and in numbers."""

@@ -1,0 +1,287 @@
+"""Logs to inspect: files, or a server's binlog, each event with its bytes.
+
+Other readers need no bytes of an event but its body. Here they are shown, so that the events come
+from the same readers (`EventReader`, `TransactionPayloadReader`), one level below `Log.events`. A
+TRANSACTION_PAYLOAD is returned, and then the events in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+from zlib import crc32
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.inspection.columns import Columns
+from pyspark_mysqlbinlog.connector.log.dump import Dump
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog, opened_at
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
+from pyspark_mysqlbinlog.connector.log.start_point import pack_position
+from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.server.settings import (
+    ServerFacts,
+    binlog_files,
+    current_position,
+    explicit_timestamps,
+)
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, is_compressed
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
+from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
+from pyspark_mysqlbinlog.protocol.files import FileStream
+from pyspark_mysqlbinlog.protocol.locations import located
+from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
+
+__all__ = ["BinlogFiles", "LiveBinlog", "LoggedEvent", "ServerBinlog", "Source"]
+
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+
+
+class LoggedEvent(NamedTuple):
+    """An event, and its bytes in the binlog.
+
+    Attributes
+    ----------
+    raw : header, body and checksum; of an event inside a payload, as in the decompressed stream.
+    has_checksum : `raw` ends in a CRC32.
+    """
+
+    event: Event
+    raw: bytes
+    has_checksum: bool
+
+
+class Source(Protocol):
+    """A log to inspect.
+
+    Attributes
+    ----------
+    files : names of its files, in order.
+    notes : what must be said about the log after its last event.
+    """
+
+    @property
+    def files(self) -> Sequence[str]: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    def events(self) -> Iterator[LoggedEvent]:
+        """Yield the events in log order."""
+        ...
+
+    def position(self, file: str, pos: int) -> Position:
+        """Return a position in the order of the log."""
+        ...
+
+    def columns(self) -> Columns:
+        """Return the columns of its tables, as far as they are known; for one pass."""
+        ...
+
+    def scanned(self) -> tuple[ScannedLog, Position]:
+        """Return the log for the compiled scan, and the position at which it begins."""
+        ...
+
+
+class BinlogFiles:
+    """Binlog files, in the order in which they were given; a folder's or glob's in binlog order.
+
+    Parameters
+    ----------
+    paths : files, globs or folders, local or in an object store.
+    start : position in the first file.
+    """
+
+    def __init__(self, paths: Sequence[str], start: int = FIRST_EVENT) -> None:
+        found = [path for each in paths for path in FileLog.find(each).paths]
+        names = tuple(binlog_name(located(path)) for path in found)
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise OptionError(f"several files are named {twice}; inspect them one by one")
+        self._log = FileLog(tuple(found), tuple(range(1, len(found) + 1)), may_be_cut=True)
+        self._start = start
+        self.files = names
+        self.notes: list[str] = []
+
+    def events(self) -> Iterator[LoggedEvent]:
+        start = self._start
+        for path in self._log.paths:
+            location = located(path)
+            # Like a read of `path`: only the last file may be incomplete.
+            with FileStream(location, may_be_cut=path == self._log.paths[-1]) as stream:
+                if start > FIRST_EVENT:
+                    walker, _ = opened_at(stream, location, start)
+                else:
+                    walker = EventReader(binlog_name(location), FIRST_EVENT, of_file=True)
+                file, here = walker.file, walker.pos
+                while (raw := stream.next_event()) is not None:
+                    event = walker.feed(raw)
+                    if event is not None:
+                        here = event.end
+                        yield from _with_inner(event, raw, walker)
+            if not is_compressed(location) and (left := location.stat().st_size - here) > 0:
+                self.notes.append(
+                    f"{file} ends inside an event: the last {left:,} bytes, from {here} on, are"
+                    " not shown"
+                )
+            start = FIRST_EVENT
+
+    def position(self, file: str, pos: int) -> Position:
+        return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return Columns(self.position)
+
+    def scanned(self) -> tuple[ScannedLog, Position]:
+        return self._log, self._log.begins()[0]._replace(pos=self._start)
+
+
+class ServerBinlog:
+    """Files of a server's binlog, up to its current end, read as a replica reads them.
+
+    Parameters
+    ----------
+    files : names, as SHOW BINARY LOGS lists them; none for the current file.
+    start : position in the first file.
+    """
+
+    def __init__(
+        self, settings: ServerSettings, files: Sequence[str] = (), start: int = FIRST_EVENT
+    ) -> None:
+        self._settings = settings
+        with ReplicaClient.connect(settings) as client:
+            existing = list(binlog_files(client))
+            missing = [file for file in files if file not in existing]
+            if missing:
+                raise OptionError(
+                    f"the server has no binlog {missing[0]!r}: expected one from {existing[0]} to"
+                    f" {existing[-1]}, as SHOW BINARY LOGS lists them"
+                )
+            self.files = tuple(files) or (existing[-1],)
+            self.start = Position.of(self.files[0], start)
+            self._log = ServerLog.seen_from(settings, self.start)
+            self._known = _KnownColumns.ask(client, self._log, self.start)
+        self.notes: list[str] = []
+
+    def events(self) -> Iterator[LoggedEvent]:
+        start = self.start
+        for file in self.files:
+            start = self.start if file == self.start.file else Position.of(file, FIRST_EVENT)
+            with ReplicaClient.connect(self._settings) as client:
+                for logged in _of_dump(Dump(client, start, None, blocking=False)):
+                    if logged.event.file != file:
+                        break
+                    yield logged
+
+    def position(self, file: str, pos: int) -> Position:
+        return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return self._known.columns(self.position)
+
+    def scanned(self) -> tuple[ScannedLog, Position]:
+        return self._log, self.start
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownColumns:
+    """What a server knows of its tables."""
+
+    history: SchemaHistory
+    case_sensitive: bool
+    explicit_timestamps: bool
+
+    @classmethod
+    def ask(cls, client: ReplicaClient, log: ServerLog, start: Position) -> _KnownColumns:
+        """Ask for the columns from a position on."""
+        facts = ServerFacts.ask(client)
+        history, _ = history_of_server(
+            client,
+            log,
+            start,
+            lambda *_: True,
+            case_sensitive=facts.case_sensitive,
+            all_sequences=True,
+        )
+        return cls(history, facts.case_sensitive, explicit_timestamps(client))
+
+    def columns(self, position: Callable[[str, int], Position]) -> Columns:
+        return Columns(
+            position,
+            self.history,
+            case_sensitive=self.case_sensitive,
+            explicit_timestamps=self.explicit_timestamps,
+        )
+
+
+class LiveBinlog:
+    """A server's binlog from a start point on, without an end: the next event is waited for."""
+
+    def __init__(self, settings: ServerSettings, place: PlaceInBinlog) -> None:
+        self._settings = settings
+        with ReplicaClient.connect(settings) as client:
+            here = current_position(client)
+            log = ServerLog.seen_from(settings, here)
+            self.start = pack_position(client, log, binlog_files(client), place)
+            self._log = ServerLog.seen_from(settings, self.start)
+            self._known = _KnownColumns.ask(client, self._log, self.start)
+        self.files = (self.start.file,)
+        self.notes: list[str] = []
+
+    def events(self) -> Iterator[LoggedEvent]:
+        with ReplicaClient.connect(self._settings) as client:
+            yield from _of_dump(Dump(client, self.start, None, blocking=True))
+
+    def position(self, file: str, pos: int) -> Position:
+        return self._log.position(file, pos)
+
+    def columns(self) -> Columns:
+        return self._known.columns(self.position)
+
+    def scanned(self) -> tuple[ScannedLog, Position]:
+        return self._log, self.start
+
+
+def _of_dump(dump: Dump) -> Iterator[LoggedEvent]:
+    if (first := dump.first()) is not None:
+        yield _format_description(first)
+    while (raw := dump.stream.next_event()) is not None:
+        event = dump.walker.feed(raw)
+        if event is not None and not dump.is_before(event):
+            yield from _with_inner(event, raw, dump.walker)
+
+
+def _with_inner(event: Event, raw: bytes, walker: EventReader) -> Iterator[LoggedEvent]:
+    has_checksum = walker.has_checksums
+    if event.type == _FORMAT_DESCRIPTION:
+        # It has a checksum even if the other events have none.
+        has_checksum = len(raw) - HEADER.size > len(event.body)
+    if event.type == _PAYLOAD:
+        yield LoggedEvent(event, raw, has_checksum)
+        payload = TransactionPayloadReader(event)
+        while (inner := payload.next_event()) is not None:
+            yield LoggedEvent(payload.feed(inner), inner, has_checksum=False)
+    else:
+        yield LoggedEvent(event, raw, has_checksum)
+
+
+def _format_description(event: Event) -> LoggedEvent:
+    """Return the first event of a dump, whose bytes are gone, but can only have been these."""
+    length = event.end - event.start
+    head = HEADER.pack(
+        event.timestamp, event.type, event.server_id, length, event.end & 0xFFFFFFFF, event.flags
+    )
+    raw = head + event.body
+    if len(raw) == length:
+        return LoggedEvent(event, raw, has_checksum=False)
+    # Its checksum is that without the flag of a file that is in use.
+    checksum = crc32(
+        raw[: HEADER.size - 2] + bytes([raw[HEADER.size - 2] & ~1]) + raw[HEADER.size - 1 :]
+    )
+    return LoggedEvent(event, raw + checksum.to_bytes(4, "little"), has_checksum=True)

@@ -1,0 +1,72 @@
+"""inspect on random and damaged logs: both tallies agree, and nothing but a typed error ends it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.corrupt_logs import damaged
+from helpers.fuzzing import fuzz
+from helpers.made_logs import logs, tables
+from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
+from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
+from pyspark_mysqlbinlog.connector.inspection.report import report_page
+from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
+from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
+from pyspark_mysqlbinlog.connector.inspection.text import line, statements
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+
+EXAMPLES = 60
+
+
+def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, str]:
+    """The numbers up to an error, and the error."""
+    told = LogStatistics()
+    with using(implementation):
+        source = BinlogFiles([str(path)])
+        try:
+            collect(source, Selection(), lambda: Entries(source), told)
+        except MySQLBinlogError as error:
+            return told, str(error)
+    return told, ""
+
+
+def shown(path: Path, form: str) -> str:
+    """Show all events in a form; return the error."""
+    source = BinlogFiles([str(path)])
+    entries = Entries(source)
+    try:
+        for entry in entries:
+            line(entry)
+            if form == "rows":
+                assert sum(1 for text in statements(entries, entry) if ".`" in text) >= entry.rows
+                json_line(entries, entry, with_rows=True)
+            if form == "hexdump":
+                assert [*hexdump(entry, entries.columns(entry))]
+    except MySQLBinlogError as error:
+        return str(error)
+    return ""
+
+
+def test_damaged_logs_are_inspected_up_to_the_damage() -> None:
+    @given(st.data(), tables(), st.booleans())
+    def run(data: st.DataObject, made: Any, checksum: bool) -> None:
+        raw = data.draw(damaged(data.draw(logs(made, checksum=checksum)), checksum=checksum))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "b.000007"
+            path.write_bytes(raw)
+            compiled, python = counted(path, "c"), counted(path, "python")
+            assert compiled == python
+            assert report_page(compiled[0])
+            for form in ("rows", "hexdump"):
+                shown(path, form)
+
+    fuzz(run, EXAMPLES, share=0.1)

@@ -1,0 +1,130 @@
+"""``tail``: changes of a live server, as lines and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.servers import Server
+from helpers.waiting import patience, wait_until
+from pyspark_mysqlbinlog.connector.cli.main import app
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def connection(any_server: Server, any_database: str, tmp_path: Path) -> list[str]:
+    """The flags that name the server and the tables."""
+    password = tmp_path / "password"
+    password.write_text(any_server.password)
+    return [
+        *("--host", any_server.host, "--port", str(any_server.port)),
+        *("--user", any_server.user, "--password-file", str(password)),
+        *("--tables", f"{any_database}.*"),
+    ]
+
+
+@pytest.fixture
+def since(any_server: Server, any_database: str) -> str:
+    """The position before a table and its changes."""
+    file, pos = any_server.position()[:2]
+    any_server.execute(
+        f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
+        f"INSERT INTO {any_database}.t VALUES (1, 'a', 5), (2, NULL, 6)",
+        f"UPDATE {any_database}.t SET v = 'b' WHERE id = 1",
+        f"ALTER TABLE {any_database}.t ADD extra INT DEFAULT 9",
+        f"DELETE FROM {any_database}.t WHERE id = 2",
+    )
+    return f"{file}:{pos}"
+
+
+def tail(*arguments: str) -> list[str]:
+    shown = CliRunner().invoke(app, ["tail", *arguments])
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout.splitlines()
+
+
+def test_each_change_is_a_line_with_what_changed(
+    any_database: str, connection: list[str], since: str
+) -> None:
+    lines = tail(*connection, "--since", since, "--limit", "6")
+    name = f"{any_database}.t"
+    # Without their times.
+    assert [re.sub(r"^\d\d:\d\d:\d\d ", "", text) for text in lines] == [
+        f"! CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
+        f"+ {name}  id=1 v='a' n=5",
+        f"+ {name}  id=2 v=NULL n=6",
+        f"~ {name}  id=1  v: 'a' → 'b'",
+        f"! ALTER TABLE {name} ADD extra INT DEFAULT 9",
+        f"- {name}  id=2 v=NULL n=6 extra=9",
+    ]
+
+
+def test_json_has_the_images_of_chosen_operations(
+    any_database: str, connection: list[str], since: str
+) -> None:
+    chosen = ["--operations", "update,delete", "--limit", "2"]
+    found = [json.loads(text) for text in tail(*connection, "--since", since, "--json", *chosen)]
+    assert [(each["op"], each["table"]) for each in found] == [("u", "t"), ("d", "t")]
+    assert found[0]["before"] == {"id": 1, "v": "a", "n": 5}
+    assert found[0]["after"] == {"id": 1, "v": "b", "n": 5}
+    assert found[1]["before"]["extra"] == 9
+
+
+@contextmanager
+def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "tail"]
+    with (
+        output.open("wb") as file,
+        subprocess.Popen([*command, *arguments], stdout=file) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_new_changes_are_shown_until_an_interrupt(
+    any_server: Server, any_database: str, connection: list[str], tmp_path: Path
+) -> None:
+    output = tmp_path / "shown"
+    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
+    with running([*connection, "--json"], output) as process:
+        numbers = iter(range(10_000))
+
+        def is_followed() -> bool:
+            any_server.execute(f"INSERT INTO {any_database}.t VALUES ({next(numbers)})")
+            return output.stat().st_size > 0
+
+        wait_until(is_followed, "a change is shown")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(patience(60)) == 0
+    shown = [json.loads(text)["after"]["id"] for text in output.read_text().splitlines()]
+    # Those from before it listened are not shown, and none of the others is missing.
+    assert shown == list(range(shown[0], shown[-1] + 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--since", "tomorrow"], "--since: expected a duration"),
+        (["--operations", "insert,drop"], "--operations: expected some of insert"),
+        (["--tables", "a.b.c.d"], "option tables"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(
+    connection: list[str], arguments: list[str], error: str
+) -> None:
+    shown = CliRunner().invoke(app, ["tail", *connection, *arguments])
+    assert shown.exit_code == 2
+    (told,) = shown.stderr.splitlines()
+    assert error in told

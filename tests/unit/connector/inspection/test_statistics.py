@@ -1,0 +1,194 @@
+"""The numbers of logs: both implementations, the entries that inspect lists, and SELECT's rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.events import LogBuilder, gtid_body, query_body
+from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+from pyspark_mysqlbinlog.connector.inspection.report import report_page
+from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
+from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
+from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
+    statistics_json,
+    statistics_text,
+)
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.errors import ChecksumError
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+LOGS = sorted([*DATA.glob("binlogs*/*.binlog"), *DATA.glob("relay57/relay-bin.*")])
+ALL = Selection()
+
+
+def numbers(
+    *paths: Path, implementation: Implementation = "c", selection: Selection = ALL
+) -> LogStatistics:
+    told = LogStatistics()
+    source = BinlogFiles([*map(str, paths)])
+    with using(implementation):
+        collect(source, selection, lambda: Entries(source), told)
+    return told
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_both_implementations_count_what_the_entries_show(path: Path) -> None:
+    compiled, python = (numbers(path, implementation=each) for each in ("c", "python"))
+    assert compiled == python
+    source = BinlogFiles([str(path)])
+    events: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
+    rows: Counter[tuple[str, str]] = Counter()
+    transactions: list[tuple[int, int, int, int]] = []
+    for entry in Entries(source):
+        events[entry.event.type] += 1
+        sizes[entry.event.type] += entry.size
+        if entry.table is not None and entry.head is not None:
+            rows[entry.table] += entry.rows
+        if entry.ends and (it := entry.transaction) is not None:
+            transactions.append((it.begin, it.bytes, it.rows, it.events))
+    assert compiled.types == {kind: (events[kind], sizes[kind]) for kind in events}
+    assert rows == {
+        name: sum(each.rows for each in operations.values())
+        for name, operations in compiled.tables.items()
+    }
+    assert compiled.transactions == len(transactions) == sum(compiled.by_bytes)
+    assert compiled.rows == sum(each[2] for each in transactions)
+    assert compiled.bytes == sum(each[1] for each in transactions)
+    largest = sorted((each[1] for each in transactions), reverse=True)[:10]
+    assert [each.bytes for each in compiled.largest] == largest
+    found = {each.pos: (each.bytes, each.rows, each.events) for each in compiled.largest}
+    assert found.items() <= {each[0]: each[1:] for each in transactions}.items()
+
+
+SCENARIOS = ("numbers", "temporals", "strings", "json_docs", "geometry", "wide")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("folder", ["binlogs57", "binlogs97"])
+def test_inserted_less_deleted_rows_are_those_that_select_showed(
+    folder: str, scenario: str
+) -> None:
+    file = DATA / folder / f"{scenario}.json"
+    if not file.exists():
+        assert (folder, scenario) == ("binlogs97", "wide")
+        return
+    described = json.loads(file.read_text(encoding="utf-8"))
+    told = numbers(*(file.parent / name for name in described["files"]))
+    for table, shown in described["tables"].items():
+        operations = told.tables.get((described["database"], table), {})
+        rows = {op: each.rows for op, each in operations.items()}
+        assert rows.get("c", 0) - rows.get("d", 0) == len(shown["rows"]), table
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    """Transactions of 1 to 3 rows at given seconds."""
+    log = LogBuilder()
+    log.format_description()
+    for number, rows in enumerate([1, 3, 2, 1]):
+        log.begin(gtid=number + 1)
+        log.rows(7, "orders" if number % 2 else "carts", *range(rows))
+        log.xid()
+    return log.write(tmp_path)
+
+
+@pytest.mark.parametrize("implementation", ["c", "python"])
+def test_only_transactions_with_rows_of_selected_tables_count(
+    busy: Path, implementation: Implementation
+) -> None:
+    selection = Selection(TableFilter.parse("*.orders"))
+    told = numbers(busy, implementation=implementation, selection=selection)
+    assert (told.transactions, told.rows) == (2, 4)
+    assert list(told.tables) == [("d", "orders")]
+
+
+def test_a_log_is_counted_up_to_its_damage(busy: Path, tmp_path: Path) -> None:
+    content = bytearray(busy.read_bytes())
+    content[-10] ^= 1
+    damaged = tmp_path / "damaged.000001"
+    damaged.write_bytes(content)
+    told = LogStatistics()
+    source = BinlogFiles([str(damaged)])
+    with pytest.raises(ChecksumError, match="damaged"):
+        collect(source, ALL, lambda: Entries(source), told)
+    assert told.transactions == 3
+
+
+@pytest.mark.parametrize("implementation", ["c", "python"])
+def test_a_transaction_that_a_crash_cut_off_does_not_continue_in_the_next_file(
+    tmp_path: Path, implementation: Implementation
+) -> None:
+    first = LogBuilder("mysql-bin.000001")
+    first.format_description()
+    first.begin(gtid=1)
+    second = LogBuilder("mysql-bin.000002")
+    second.format_description()
+    second.begin(gtid=2)
+    second.rows(7, "t", 1)
+    second.xid()
+    told = numbers(first.write(tmp_path), second.write(tmp_path), implementation=implementation)
+    assert [(each.file, each.rows) for each in told.largest] == [("mysql-bin.000002", 1)]
+
+
+HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"
+
+
+def test_names_in_the_log_are_text_in_a_report_and_in_a_terminal(tmp_path: Path) -> None:
+    log = LogBuilder()
+    log.format_description()
+    log.begin()
+    log.rows(7, HOSTILE, 1)
+    log.xid()
+    told = numbers(log.write(tmp_path))
+    assert list(told.tables) == [("d", HOSTILE)]
+    page = report_page(told)
+    assert "<script" not in page
+    assert "alert(1)" in page
+    for shown in (page, *statistics_text(told)):
+        assert "\x1b" not in shown
+    assert json.loads(statistics_json(told))["tables"][0]["table"] == HOSTILE
+
+
+def test_a_report_needs_no_network_and_no_script() -> None:
+    page = report_page(numbers(DATA / "binlogs57" / "transactions.001.binlog"))
+    without = page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    for word in ("http:", "https:", "src=", "<link", "<script", "@import", "url("):
+        assert word not in without, word
+    assert "default-src 'none'" in page
+
+
+def test_a_log_without_transactions_has_a_report() -> None:
+    told = numbers(DATA / "binlogs57" / "rotations.005.binlog")
+    assert told.transactions == 0
+    assert report_page(told).startswith("<!DOCTYPE html>")
+    assert next(iter(statistics_text(told))) == "# rotations.005.binlog"
+
+
+def test_gaps_bursts_and_timeline_follow_the_times(tmp_path: Path) -> None:
+    log = LogBuilder()
+    log.format_description()
+    for time in (1000, 1000, 1000, 1007, 1008, 2_000_000):
+        log.timestamp = time
+        log.add(EventType.GTID_LOG_EVENT, gtid_body(1))
+        log.add(EventType.QUERY_EVENT, query_body("BEGIN"))
+        log.rows(7, "t", 1, 2)
+        log.xid()
+    told = numbers(log.write(tmp_path))
+    assert (told.first, told.last) == (1000, 2_000_000)
+    assert [(gap.seconds, gap.after) for gap in told.gaps] == [(1_998_992, 1008), (7, 1000)]
+    assert [(each.time, each.transactions) for each in told.busiest][:2] == [(1000, 3), (1007, 1)]
+    assert [(each.time, each.rows) for each in told.timeline] == [
+        (1000, 6),
+        (1007, 2),
+        (1008, 2),
+        (2_000_000, 2),
+    ]
