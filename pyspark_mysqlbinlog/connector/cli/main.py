@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.connector.cli.tail import tail
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Replicate MySQL tables to Delta Lake.",
+    help="Replicate MySQL tables to Delta Lake, and look at MySQL's binary log.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
