@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pyspark_mysqlbinlog.connector.cli.doctor import doctor
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 
 __all__ = ["app"]
@@ -39,6 +40,7 @@ def _app(
     pass
 
 
+app.command()(doctor)
 app.command()(ingest)
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.connector.log.time_lookup import first_since, last_boun
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
     ExecutedGtids,
@@ -63,6 +64,7 @@ __all__ = [
     "resolve_end",
     "start_of_files",
     "start_of_server",
+    "table_checks",
 ]
 
 
@@ -168,19 +170,40 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
             uncaptured=True,
             all_sequences=True,
         )
-        hidden = partial(hidden_tables, client, tables)
-        check_named_tables(tables, history, case_sensitive, hidden)
-        named_anyhow = known is not None or options.on_unknown_schema == "positional"
-        check_patterns(client, tables, history, named_anyhow=named_anyhow)
-        check_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        check_condition_tables(options, case_sensitive)
-        conditions = options.conditions(case_sensitive)
-        check_conditions(conditions, history, position, case_sensitive=case_sensitive)
+        knows_ddl = known is not None
+        for check in table_checks(client, options, tables, history, position, knows_ddl=knows_ddl):
+            check()
         if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         return ResolvedStart(
             log, position, end, history, uuid, facts, files, fingerprint, order, executed, settings
         )
+
+
+def table_checks(
+    client: ReplicaClient,
+    options: Options,
+    tables: TableFilter,
+    history: SchemaHistory,
+    position: Position,
+    *,
+    knows_ddl: bool = False,
+) -> Iterator[Callable[[], None]]:
+    """Yield the checks of what the options say about tables, each of which raises.
+
+    history, position : the tables, and where the query begins.
+    knows_ddl : `schemaDdl` defines tables there.
+    """
+    case_sensitive = tables.case_sensitive
+    hidden = partial(hidden_tables, client, tables)
+    yield partial(check_named_tables, tables, history, case_sensitive, hidden)
+    named_anyhow = knows_ddl or options.on_unknown_schema == "positional"
+    yield partial(check_patterns, client, tables, history, named_anyhow=named_anyhow)
+    columns = options.column_filter(case_sensitive)
+    yield partial(check_columns, columns, history, case_sensitive)
+    yield partial(check_condition_tables, options, case_sensitive)
+    conditions = options.conditions(case_sensitive)
+    yield partial(check_conditions, conditions, history, position, case_sensitive=case_sensitive)
 
 
 def _after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:

@@ -71,6 +71,7 @@ from pyspark_mysqlbinlog.connector.options.logging_setup import configure_loggin
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
+from pyspark_mysqlbinlog.connector.server.settings import check_row_image
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import table_sizes
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -198,6 +199,9 @@ class BatchRunner:
             self._captured_tables().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
             )
+            if self._paths.tables is not None:
+                with ReplicaClient.connect(self._settings()) as client:
+                    check_row_image(client)
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint is empty.
