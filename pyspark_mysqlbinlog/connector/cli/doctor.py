@@ -15,7 +15,7 @@ import typer
 
 from pyspark_mysqlbinlog.connector.cli.arguments import pairs, source_options
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +85,8 @@ def doctor(  # noqa: PLR0917 (typer's options have names)
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
     try:
+        if storage_option and target is None:
+            raise OptionError("--storage-option: it is for the Delta tables; give --target")
         texts = source_options(
             host, port, user, tables=tables, password_file=password_file, more=option
         )
@@ -92,6 +94,8 @@ def doctor(  # noqa: PLR0917 (typer's options have names)
         findings = [*examine(options, target, pairs("--storage-option", storage_option))]
     except OptionError as error:
         end(error, USAGE)
+    except MySQLBinlogError as error:
+        end(error, FAILED)
     if as_json:
         typer.echo(json.dumps([asdict(each) for each in findings], indent=2))
     else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding, ok, stop, warning
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -11,13 +9,13 @@ from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_conten
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, current_position
 from pyspark_mysqlbinlog.connector.server.statements import REPLICAS
 from pyspark_mysqlbinlog.connector.server.warn_once import collected_warnings
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import is_innodb
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import is_innodb, unreadable_tables
 from pyspark_mysqlbinlog.errors import AccessDeniedError, BinlogSettingsError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import quoted
 
 __all__ = [
     "binlog_contents",
-    "binlog_files_shown",
+    "binlog_access",
     "connection_limit",
     "encryption",
     "replica_ids",
@@ -28,8 +26,8 @@ __all__ = [
 
 _REPLICATION_CLIENT = ("REPLICATION CLIENT", "*.*")
 _REPLICATION_SLAVE = ("REPLICATION SLAVE", "*.*")
-# MySQL's error for a dump from a server without a server_id, or of an account without the grant.
-_NO_SERVER_ID = "server id was not set"
+# Errors for a dump from a server without a server_id: of 5.7.41, and of 9.7.4.
+_NO_SERVER_ID = ("server id was not set", "server_id is 0")
 # A clash in so many connections is likely enough to name it.
 _CONNECTIONS = 10_000
 _FIRST_UNSUPPORTED = (8, 0, 0)
@@ -121,7 +119,7 @@ def binlog_contents(server: ExaminedServer) -> Finding:
     return ok("no filter excludes a captured database")
 
 
-def binlog_files_shown(server: ExaminedServer) -> Finding:
+def binlog_access(server: ExaminedServer) -> Finding:
     """The account can see the binlog's files and its end (REPLICATION CLIENT)."""
     try:
         files = binlog_files(server.client)
@@ -149,7 +147,7 @@ def replication(server: ExaminedServer) -> Finding:
     except AccessDeniedError as error:
         return stop(str(error), statements=[server.remedies.grant(*_REPLICATION_SLAVE)])
     except MySQLBinlogError as error:
-        if _NO_SERVER_ID not in error.message:
+        if not any(each in error.message for each in _NO_SERVER_ID):
             return stop(str(error))
         number = server.client.query("SELECT 1 + FLOOR(RAND() * 100000)")[0][0]
         return stop(
@@ -162,9 +160,13 @@ def replication(server: ExaminedServer) -> Finding:
 
 
 def snapshot_reads(server: ExaminedServer) -> Finding:
-    """A snapshot can verify that it sees all committed rows (PROCESS, or LOCK TABLES)."""
+    """A snapshot may read the rows (SELECT), and verify that it sees all (PROCESS, LOCK TABLES)."""
     errors, statements = list[str](), list[str]()
-    grant = partial(server.remedies.grant)
+    grant = server.remedies.grant
+    by_name = {".".join(table): table for table in server.engines}
+    for denied in unreadable_tables(server.client, server.engines):
+        errors.append(str(denied))
+        statements.append(grant("SELECT", quoted(*by_name[str(denied.table)])))
     for table, engine in sorted(server.engines.items()):
         try:
             server.visibility.checks(table, engine)
@@ -179,4 +181,4 @@ def snapshot_reads(server: ExaminedServer) -> Finding:
         return stop(errors, statements=statements)
     if errors:
         return warning(f"for a later snapshot or reload: {errors[0]}", statements=statements)
-    return ok("the account can verify what a snapshot reads")
+    return ok("the account can read all tables, and verify what it reads")

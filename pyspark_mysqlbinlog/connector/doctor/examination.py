@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.server.warn_once import collected_warnings
 from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError
 
-__all__ = ["CHECKS", "check_name", "examine"]
+__all__ = ["CHECKS", "TARGET_CHECKS", "check_name", "examine"]
 
 Check = Callable[[ExaminedServer], Finding | None]
 
@@ -59,7 +59,7 @@ CHECKS: tuple[Check, ...] = (
     settings.binlog,
     settings.binlog_format,
     account.binlog_contents,
-    account.binlog_files_shown,
+    account.binlog_access,
     account.replication,
     settings.row_image,
     settings.json_images,
@@ -105,20 +105,22 @@ def examine(
     Raises
     ------
     OptionError : `target` is no template of paths.
+    LostConnectionError, ServerError : the server answers no query.
     """
     template = None if target is None else PathTemplate.parse(target)
     place = None if template is None else ExaminedTarget(template, storage_options or {})
     found, client = connection(options)
-    yield replace(found, check="connection")
-    server = None
-    if client is not None:
-        with client:
-            server = ExaminedServer(client, options, for_mirror=place is not None)
-            yield from _of_server(server)
-            if place is not None:
-                yield from _of_target(place, server)
-    elif place is not None:
-        yield from _of_target(place, None)
+    if client is None:
+        yield replace(found, check=check_name(connection))
+        if place is not None:
+            yield from _of_target(place, None)
+        return
+    with client:
+        server = ExaminedServer(client, options, for_mirror=place is not None)
+        yield replace(found, check=check_name(connection))
+        yield from _of_server(server)
+        if place is not None:
+            yield from _of_target(place, server)
 
 
 def _of_server(server: ExaminedServer) -> Iterator[Finding]:

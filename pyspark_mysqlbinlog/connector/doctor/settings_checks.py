@@ -240,8 +240,8 @@ def time_zone_tables(server: ExaminedServer) -> Finding:
     if not uses:
         return ok("the time zone tables are empty; nothing uses them")
     return warning(
-        f"the time zone tables are empty, but {' and '.join(uses)}: CONVERT_TZ returns NULL, and a"
-        " restart of the server may fail",
+        f"the time zone tables are empty, but {' and '.join(uses)}: CONVERT_TZ returns"
+        " NULL for a named zone",
         "filled tables",
         advice="on the server: mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql -u root mysql",
     )

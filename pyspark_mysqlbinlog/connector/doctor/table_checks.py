@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct, delta_name
@@ -47,6 +48,7 @@ _STATEMENT_SESSIONS = (
     " FROM performance_schema.variables_by_thread v"
     " JOIN performance_schema.threads t ON t.THREAD_ID = v.THREAD_ID"
     " WHERE v.VARIABLE_NAME = 'binlog_format' AND v.VARIABLE_VALUE <> 'ROW'"
+    " AND t.PROCESSLIST_ID <> CONNECTION_ID()"
 )
 
 
@@ -156,6 +158,17 @@ def snapshot_locks(server: ExaminedServer) -> Finding:
 def foreign_keys(server: ExaminedServer) -> Finding:
     """No foreign key changes rows that the binlog then lacks."""
     found = cascades_into(server.client, set(server.names))
+    # MariaDB shows them with another privilege than SELECT.
+    databases = sorted({schema.database for schema in server.schemas})
+    is_shown = partial(server.grants.allows, "REFERENCES")
+    hidden = [each for each in databases if server.remedies.is_mariadb and not is_shown(each)]
+    if hidden and not found:
+        return warning(
+            f"not checked: the account cannot see the foreign keys of {_named(hidden)}",
+            statements=[
+                server.remedies.grant("REFERENCES", f"{quoted(each)}.*") for each in hidden
+            ],
+        )
     if not found:
         return ok("no foreign key changes rows without the binlog")
     return warning(
@@ -200,7 +213,7 @@ def views_and_triggers(server: ExaminedServer) -> Finding:
     """Views and triggers through which a session in statement format may change tables."""
     found = indirect_writers(server.client, set(server.names))
     if not found:
-        return ok("no view or trigger of another table uses a captured one")
+        return ok("the account sees no view, or trigger of another table, that uses a captured one")
     told = f"some sessions may change {_named(found)}"
     if server.variable("binlog_format") in {"ROW", None}:
         return ok(f"{told}: harmless while each session has binlog_format=ROW")
@@ -326,6 +339,9 @@ def _rename(server: ExaminedServer, schema: TableSchema, column: ColumnSchema) -
     """Return the statement that gives a column a name that Delta has."""
     names = {fold(delta_name(each.name)) for each in schema.columns if each is not column}
     wanted = delta_name(column.name)
+    if delta_name(wanted) != wanted:
+        # A reserved name with another underscore is reserved, too.
+        wanted = wanted.strip("_")
     free = next(each for each in (wanted, *_numbered(f"{wanted}_")) if fold(each) not in names)
     table = f"ALTER TABLE {quoted(schema.database, schema.table)}"
     is_mariadb, version = server.remedies.is_mariadb, server.remedies.version

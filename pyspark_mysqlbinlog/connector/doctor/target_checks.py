@@ -101,7 +101,7 @@ def target_paths(target: ExaminedTarget, server: ExaminedServer) -> Finding:
     return ok(f"{len(server.names):,} different paths")
 
 
-def target_tables(target: ExaminedTarget, server: ExaminedServer) -> Finding:
+def target_tables(target: ExaminedTarget, server: ExaminedServer) -> Finding | None:
     """Existing Delta tables at the paths are those of a mirror of this server."""
     try:
         from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
@@ -109,7 +109,11 @@ def target_tables(target: ExaminedTarget, server: ExaminedServer) -> Finding:
         )
     except ImportError:
         return warning("not checked: the package deltalake is not installed", advice=_INSTALL)
-    log = _log_of(server)
+    try:
+        log = _log_of(server)
+    except MySQLBinlogError:
+        # The checks of the binlog have found it.
+        return None
     errors, doubts, existing = list[str](), list[str](), 0
     engines = [DeltalakeEngine(target.storage, soft_delete=each) for each in (False, True)]
     for table in server.names:

@@ -40,7 +40,12 @@ class Finding(NamedTuple):
 
 
 def check_patterns(
-    client: ReplicaClient, tables: TableFilter, history: SchemaHistory, *, named_anyhow: bool
+    client: ReplicaClient,
+    tables: TableFilter,
+    history: SchemaHistory,
+    *,
+    named_anyhow: bool,
+    reads_rows: bool = False,
 ) -> None:
     """Check the patterns, with one query or two.
 
@@ -48,6 +53,7 @@ def check_patterns(
     ----------
     history : of the tables from the start on.
     named_anyhow : whether table maps describe tables that the account cannot see.
+    reads_rows : whether a snapshot reads the tables, which then must be seen.
 
     Raises
     ------
@@ -59,7 +65,7 @@ def check_patterns(
     for finding in findings(tables, grants, known):
         if not finding.stops:
             warn_once(finding.text)
-        elif not named_anyhow and not _are_described(client):
+        elif reads_rows or not (named_anyhow or _are_described(client)):
             raise AccessDeniedError(finding.text)
 
 

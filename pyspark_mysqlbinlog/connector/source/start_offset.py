@@ -53,7 +53,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     current_position,
     server_uuid,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of, unreadable_tables
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.errors import FailoverError, InvalidPositionError, OptionError
@@ -195,10 +195,19 @@ def table_checks(
     knows_ddl : `schemaDdl` defines tables there.
     """
     case_sensitive = tables.case_sensitive
-    hidden = partial(hidden_tables, client, tables)
+    # The binlog may describe tables that the account cannot see, but it lacks their existing rows.
+    reads_rows = options.starts_with_snapshot
+    hidden = (lambda _: ()) if reads_rows else partial(hidden_tables, client, tables)
     yield partial(check_named_tables, tables, history, case_sensitive, hidden)
     named_anyhow = knows_ddl or options.on_unknown_schema == "positional"
-    yield partial(check_patterns, client, tables, history, named_anyhow=named_anyhow)
+    yield partial(
+        check_patterns,
+        client,
+        tables,
+        history,
+        named_anyhow=named_anyhow,
+        reads_rows=reads_rows,
+    )
     columns = options.column_filter(case_sensitive)
     yield partial(check_columns, columns, history, case_sensitive)
     yield partial(check_condition_tables, options, case_sensitive)
@@ -231,16 +240,22 @@ def _check_proofs(
     *,
     case_sensitive: bool,
 ) -> None:
-    """Raise what `VisibilityChecker.proofs` raises for the first table that cannot be checked.
+    """Raise what the first chunk of a table would raise, possibly hours later.
 
-    Otherwise it would be raised at the first chunk of that table, possibly hours later.
+    Raises
+    ------
+    AccessDeniedError : the account may not SELECT a table's rows.
+    MySQLBinlogError : as `VisibilityChecker.checks`, for the first table that cannot be checked.
     """
     captures = options.table_filter(case_sensitive).captures
     tables = {each.table for each in begin_load(history, position, captures).pending}
     prover = VisibilityChecker.ask(
         client, options.snapshot_visibility_check, case_sensitive=case_sensitive
     )
-    for table, engine in sorted(engines_of(client, tables).items()):
+    engines = engines_of(client, tables)
+    for error in unreadable_tables(client, engines):
+        raise error
+    for table, engine in sorted(engines.items()):
         prover.checks(table, engine)
 
 
