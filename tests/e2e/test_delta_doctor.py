@@ -56,8 +56,12 @@ def test_a_stop_of_the_doctor_stops_a_mirror(
     spark: SparkSession, patient: Patient, fault: Fault
 ) -> None:
     with fault.planted(patient):
-        (found,) = (each for each in patient.findings() if each.status == "stop")
-        reasons = _reasons(spark, patient)
+        findings = {each.check: each for each in patient.findings()}
+        (found,) = (each for each in findings.values() if each.status == "stop")
+        try:
+            reasons = _reasons(spark, patient)
+        finally:
+            fault.cure(patient, findings)
         assert reasons, found
         if found.check != "target storage":
             assert any(reason in found.found for reason in reasons), (reasons, found)
