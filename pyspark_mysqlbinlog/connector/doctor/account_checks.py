@@ -37,7 +37,7 @@ def version(server: ExaminedServer) -> Finding:
     """The server's version is supported."""
     text = server.client.server_version
     if not server.remedies.is_mariadb and server.remedies.version >= _FIRST_UNSUPPORTED:
-        return warning(f"version {text} is not supported yet", "see compatibility", advice=_SEE)
+        return warning(f"version {text} is not supported yet", advice=_SEE)
     return ok(f"version {text}")
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 __all__ = ["Finding", "Status", "ok", "stop", "warning"]
 
 Status = Literal["ok", "warning", "stop"]
+_MAX_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +53,7 @@ def stop(
 
     found : the query's error; of several, the query reports the first.
     """
-    text = found if isinstance(found, str) else "; ".join(dict.fromkeys(found))
+    texts = [found] if isinstance(found, str) else [*dict.fromkeys(found)]
+    more = texts[_MAX_ERRORS:]
+    text = "; ".join([*texts[:_MAX_ERRORS], *([f"and {len(more):,} more"] if more else [])])
     return Finding("stop", text, "", tuple(dict.fromkeys(statements)), advice)
