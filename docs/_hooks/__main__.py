@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmark_tables import compressed_table, log_tables, snapshot_tables, tuning_table
+from check_tables import check_table
 from command_tables import command_table
 from docstring_tables import argument_table, attribute_table
 from error_tree import error_tree
@@ -32,6 +33,7 @@ _PART = re.compile(
 _PARTS: dict[str, Callable[..., str]] = {
     "argument-table": argument_table,
     "attribute-table": attribute_table,
+    "check-table": check_table,
     "command-table": command_table,
     "error-tree": error_tree,
     "log-benchmarks": log_tables,

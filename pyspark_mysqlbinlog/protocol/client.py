@@ -349,11 +349,11 @@ class ReplicaClient:
     def server_uuid(self) -> str:
         """Return what identifies the server among those that replicate one another.
 
-        MariaDB has no UUID: ``server_id:1``, which is unique in a topology. Empty if there is
+        MariaDB has no UUID: ``server_id-1``, which is unique in a topology. Empty if there is
         nothing (before 5.6).
         """
         if self.is_mariadb:
-            return f"server_id:{self.variable('server_id')}"
+            return f"server_id-{self.variable('server_id')}"
         return self.variable("server_uuid") or ""
 
     def dump_after(self, executed: Sequence[Interval]) -> DumpStream:

@@ -50,12 +50,15 @@ each SELECT on a table begins with UNCACHED_SELECT.
 from __future__ import annotations
 
 __all__ = [
+    "LONGEST_TIMEOUT",
     "RAW_ROWS_SETTINGS",
     "SESSION_SETTINGS",
     "UNCACHED_SELECT",
 ]
 
-_LONGEST = 31_536_000  # seconds: a year, the maximum of some timeouts, and the default of one
+LONGEST_TIMEOUT = (
+    31_536_000  # seconds: a year, the maximum of some timeouts, and the default of one
+)
 _READ_SECONDS = 600
 
 # autocommit is switched off first: switching it on ends a transaction only if it was off, and
@@ -70,8 +73,8 @@ SESSION_SETTINGS = (
     "SET SESSION autocommit = 0, autocommit = 1, completion_type = 0,"
     " sql_select_limit = 18446744073709551615, sql_big_selects = 1,"
     " sql_mode = 'ALLOW_INVALID_DATES', sql_quote_show_create = 1, sql_buffer_result = 0,"
-    f" lock_wait_timeout = {_LONGEST}, wait_timeout = {_LONGEST},"
-    f" net_read_timeout = {_READ_SECONDS}, net_write_timeout = {_LONGEST},"
+    f" lock_wait_timeout = {LONGEST_TIMEOUT}, wait_timeout = {LONGEST_TIMEOUT},"
+    f" net_read_timeout = {_READ_SECONDS}, net_write_timeout = {LONGEST_TIMEOUT},"
     " lc_messages = 'en_US', time_zone = '+00:00', timestamp = DEFAULT,"
     " div_precision_increment = 4, default_week_format = 0, lc_time_names = 'en_US',"
     " sql_auto_is_null = 0"

@@ -77,7 +77,7 @@ def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Sp
 
 def uuid_of(server: LocalServer) -> str:
     if server.is_mariadb:
-        return f"server_id:{server.execute('SELECT @@server_id')[0][0]}"
+        return f"server_id-{server.execute('SELECT @@server_id')[0][0]}"
     return str(server.execute("SELECT @@server_uuid")[0][0])
 
 

@@ -12,7 +12,7 @@ from helpers.servers.available import own_kinds
 from helpers.source_runner import Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
+from pyspark_mysqlbinlog.connector.server.warn_once import forget_warnings
 from pyspark_mysqlbinlog.errors import BinlogSettingsError
 
 WITHOUT_FILTERS = ("--server-id=2",)
@@ -34,7 +34,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 @pytest.fixture(autouse=True)
 def new_process() -> None:
     """As if nothing had been said yet."""
-    warn_once.cache_clear()
+    forget_warnings()
 
 
 @pytest.fixture

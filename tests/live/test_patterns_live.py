@@ -10,7 +10,7 @@ import pytest
 from helpers.servers import Server
 from helpers.source_runner import Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
+from pyspark_mysqlbinlog.connector.server.warn_once import forget_warnings
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 
 USER = "reader_patterns"
@@ -20,7 +20,7 @@ Account = Callable[..., dict[str, str]]
 @pytest.fixture(autouse=True)
 def new_process() -> None:
     """As if nothing had been said yet."""
-    warn_once.cache_clear()
+    forget_warnings()
 
 
 @pytest.fixture

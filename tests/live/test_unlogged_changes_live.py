@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import StatementFormatError
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
-    warnings.warn_once.cache_clear()
+    warnings.forget_warnings()
 
 
 def stopped(stream: Spark) -> Exception:

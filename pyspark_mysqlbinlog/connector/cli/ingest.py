@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import pairs
+from pyspark_mysqlbinlog.connector.cli.arguments import pairs, source_options
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.runner import SparkEndedError, run
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, cause_of
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, cause_of
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.cli.output import Display
@@ -151,19 +151,15 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     The command copies the existing rows, then applies the changes of the binlog. Give --target for
     the tables, --change-log for their change logs, or both.
     """
-    options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
     try:
-        more = pairs("--option", option)
-        again = {name.lower() for name in options} & {name.lower() for name in more}
-        if again:
-            raise OptionError(f"--option {min(again)}: use this command's own option for it")
+        options = source_options(
+            host, port, user, tables=tables, password_file=password_file, more=option
+        )
         partitions = pairs("--partition-by", partition_by)
         mirror = _mirror(
             target,
             checkpoint,
-            options | more,
+            options,
             change_log=change_log,
             engine=engine,
             storage_options=pairs("--storage-option", storage_option),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pyspark_mysqlbinlog.connector.cli.doctor import doctor
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 from pyspark_mysqlbinlog.connector.cli.inspect import inspect
 from pyspark_mysqlbinlog.connector.cli.tail import tail
@@ -42,6 +43,7 @@ def _app(
     pass
 
 
+app.command()(doctor)
 app.command()(ingest)
 app.command()(inspect)
 app.command()(tail)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["DeltaMirror"]
+__all__ = ["DeltaMirror", "mirror_options"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,22 +101,7 @@ class DeltaMirror:
         soft_delete: bool = False,
         maintenance_interval: str | None = "1h",
     ) -> None:
-        given = {name.lower() for name in options}
-        for name in _FIXED_OPTIONS:
-            if name.lower() in given:
-                raise OptionError(f"option {name}: a mirror sets it; leave it out")
-        texts = {name: str(value) for name, value in options.items()} | _FIXED_OPTIONS
-        if "startingoffset" not in given:
-            texts["startingOffset"] = "snapshot"
-        if "reloadafterddl" not in given:
-            texts["reloadAfterDdl"] = "true"
-        if "maxbytespertrigger" not in given:
-            texts["maxBytesPerTrigger"] = _DEFAULT_MAX_BYTES
-        if "path" in given:
-            raise OptionError(
-                "option path: a mirror needs a server, for the columns and existing rows of its"
-                " tables; set host, and use a stream to read files"
-            )
+        texts = mirror_options(options)
         parsed = self._parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.
@@ -194,6 +179,30 @@ class DeltaMirror:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Apply one batch; called by foreachBatch."""
         self._runner(batch, number)
+
+
+def mirror_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a mirror's source, as texts, from those that are given.
+
+    Raises OptionError for an option that a mirror sets, or that it cannot use.
+    """
+    given = {name.lower() for name in options}
+    for name in _FIXED_OPTIONS:
+        if name.lower() in given:
+            raise OptionError(f"option {name}: a mirror sets it; leave it out")
+    texts = {name: str(value) for name, value in options.items()} | _FIXED_OPTIONS
+    if "startingoffset" not in given:
+        texts["startingOffset"] = "snapshot"
+    if "reloadafterddl" not in given:
+        texts["reloadAfterDdl"] = "true"
+    if "maxbytespertrigger" not in given:
+        texts["maxBytesPerTrigger"] = _DEFAULT_MAX_BYTES
+    if "path" in given:
+        raise OptionError(
+            "option path: a mirror needs a server, for the columns and existing rows of its"
+            " tables; set host, and use a stream to read files"
+        )
+    return texts
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:

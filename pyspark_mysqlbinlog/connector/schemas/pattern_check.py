@@ -28,14 +28,24 @@ __all__ = ["Finding", "check_patterns", "findings", "hidden_tables"]
 
 
 class Finding(NamedTuple):
-    """A finding about a pattern, to log or to stop for."""
+    """A finding about a pattern, to log or to stop for.
+
+    select_on : the tables that the account cannot see, as GRANT SELECT names them; None if it sees
+        them.
+    """
 
     stops: bool
     text: str
+    select_on: str | None = None
 
 
 def check_patterns(
-    client: ReplicaClient, tables: TableFilter, history: SchemaHistory, *, named_anyhow: bool
+    client: ReplicaClient,
+    tables: TableFilter,
+    history: SchemaHistory,
+    *,
+    named_anyhow: bool,
+    reads_rows: bool = False,
 ) -> None:
     """Check the patterns, with one query or two.
 
@@ -43,6 +53,7 @@ def check_patterns(
     ----------
     history : of the tables from the start on.
     named_anyhow : whether table maps describe tables that the account cannot see.
+    reads_rows : whether a snapshot reads the tables, which then must be seen.
 
     Raises
     ------
@@ -54,7 +65,7 @@ def check_patterns(
     for finding in findings(tables, grants, known):
         if not finding.stops:
             warn_once(finding.text)
-        elif not named_anyhow and not _are_described(client):
+        elif reads_rows or not (named_anyhow or _are_described(client)):
             raise AccessDeniedError(finding.text)
 
 
@@ -97,6 +108,7 @@ def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> I
                 stops,
                 "option tables is not set, so all tables are captured, and the account cannot see"
                 " all of them: GRANT SELECT ON *.* to this account, or set tables to fewer",
+                "*.*",
             )
         elif not known:
             yield Finding(False, "option tables is not set, and the server has no tables now")
@@ -129,6 +141,7 @@ def _of_pattern(
             f"option tables: {pattern.text} may capture tables that the account cannot see, whose"
             f" first change would stop the query; GRANT SELECT ON {wanted} to this account, or"
             " name the captured tables",
+            wanted,
         )
     else:
         # Whether an invisible database has such tables is certain only by its name.
@@ -137,6 +150,7 @@ def _of_pattern(
             grants.is_complete and (is_certain or grants.selects_nothing),
             f"option tables: {pattern.text} matches no table that the account can see; check its"
             f" spelling, and GRANT SELECT ON {wanted} to this account",
+            wanted,
         )
 
 

@@ -20,7 +20,7 @@ __all__ = ["Cascade", "cascades_into"]
 
 _RULES = (
     "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME,"
-    " DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS"
+    " DELETE_RULE, UPDATE_RULE, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS"
     " WHERE CONSTRAINT_SCHEMA = %s"
 )
 _CHANGE_ROWS = ("CASCADE", "SET NULL")
@@ -34,11 +34,13 @@ class Cascade(NamedTuple):
     table : whose rows change.
     parent : the table whose changes cause it.
     rules : such as ``ON DELETE CASCADE``.
+    name : of the constraint.
     """
 
     table: Table
     parent: Table
     rules: str
+    name: str
 
     def __str__(self) -> str:
         return f"{'.'.join(self.table)} ({self.rules} of {'.'.join(self.parent)})"
@@ -53,12 +55,13 @@ def cascades_into(client: ReplicaClient, tables: Collection[Table]) -> list[Casc
         return []
     found = []
     for database in sorted({database for database, _ in tables}):
-        for schema, table, *parent, on_delete, on_update in client.query(_RULES, [database]):
+        for schema, table, *parent, on_delete, on_update, name in client.query(_RULES, [database]):
             rules = [
                 f"ON {what} {rule}"
                 for what, rule in (("DELETE", on_delete), ("UPDATE", on_update))
                 if rule in _CHANGE_ROWS
             ]
             if rules and (schema, table) in tables:
-                found.append(Cascade((schema, table), (parent[0], parent[1]), " and ".join(rules)))
+                told = " and ".join(rules)
+                found.append(Cascade((schema, table), (parent[0], parent[1]), told, name))
     return sorted(found)

@@ -14,7 +14,10 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 __all__ = [
     "ServerFacts",
     "binlog_files",
+    "check_binlog_is_on",
     "check_identity",
+    "check_row_format",
+    "check_row_image",
     "check_settings",
     "current_position",
     "database_charsets",
@@ -26,11 +29,21 @@ __all__ = [
 
 def check_settings(client: ReplicaClient) -> None:
     """Raise BinlogSettingsError unless the server logs rows."""
+    check_binlog_is_on(client)
+    check_row_format(client)
+
+
+def check_binlog_is_on(client: ReplicaClient) -> None:
+    """Raise BinlogSettingsError if the server writes no binlog."""
     if client.variable("log_bin") != "ON":
         raise BinlogSettingsError(
             "the server writes no binlog (log_bin is OFF); start it with --log-bin,"
             " --binlog-format=ROW and a --server-id"
         )
+
+
+def check_row_format(client: ReplicaClient) -> None:
+    """Raise BinlogSettingsError if the server logs statements."""
     binlog_format = client.variable("binlog_format")
     # Deprecated since 8.0, ROW will be the only one. DML that is logged as a statement stops the
     # stream anyway.
@@ -38,6 +51,17 @@ def check_settings(client: ReplicaClient) -> None:
         raise BinlogSettingsError(
             f"the server logs statements (binlog_format is {binlog_format}), expected ROW; SET"
             " GLOBAL binlog_format = 'ROW' and reconnect its clients"
+        )
+
+
+def check_row_image(client: ReplicaClient) -> None:
+    """Raise BinlogSettingsError if rows in the binlog lack columns, which a mirror needs."""
+    image = client.variable("binlog_row_image")
+    # Before 5.6 there is no such variable, and rows are complete.
+    if image not in ("FULL", None):
+        raise BinlogSettingsError(
+            f"the server logs rows without some of their columns (binlog_row_image is {image}),"
+            " expected FULL; SET GLOBAL binlog_row_image = 'FULL' and reconnect its clients"
         )
 
 

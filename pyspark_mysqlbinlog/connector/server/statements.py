@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from pyspark_mysqlbinlog.errors import ServerError
 
-__all__ = ["BINLOG_STATUS", "REPLICA_STATUS", "VersionedStatement"]
+__all__ = ["BINLOG_STATUS", "REPLICAS", "REPLICA_STATUS", "VersionedStatement"]
 
 _PARSE_ERROR = 1064
 _Rows = TypeVar("_Rows")
@@ -37,4 +37,5 @@ class VersionedStatement(NamedTuple):
 
 
 BINLOG_STATUS = VersionedStatement("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
+REPLICAS = VersionedStatement("SHOW SLAVE HOSTS", "SHOW REPLICAS")
 REPLICA_STATUS = VersionedStatement("SHOW SLAVE STATUS", "SHOW REPLICA STATUS")

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["warn_of_unlogged_changes"]
+__all__ = ["indirect_writers", "warn_of_unlogged_changes"]
 
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 _ENGINES = (
@@ -80,6 +80,20 @@ def _warn_of_engines(client: ReplicaClient, tables: Collection[Table]) -> None:
 
 
 def _tell_of_routes(client: ReplicaClient, tables: Collection[Table]) -> None:
+    found = indirect_writers(client, tables)
+    if found:
+        _LOG.info(
+            "some sessions may change %s: they must have binlog_format=ROW, or their statements"
+            " stop this query",
+            "; ".join(found),
+        )
+
+
+def indirect_writers(client: ReplicaClient, tables: Collection[Table]) -> list[str]:
+    """Return the views and triggers by which a statement that names no table here may change one.
+
+    Each with the tables; sorted.
+    """
     found = set()
     for database in {database for database, _ in tables}:
         for query, what in ((_VIEWS, "the view"), (_TRIGGERS, "triggers of")):
@@ -87,12 +101,7 @@ def _tell_of_routes(client: ReplicaClient, tables: Collection[Table]) -> None:
                 used = [".".join(each) for each in names_in(str(text), database) if each in tables]
                 if used and (database, name) not in tables:
                     found.add(f"{', '.join(used)} through {what} {database}.{name}")
-    if found:
-        _LOG.info(
-            "some sessions may change %s: they must have binlog_format=ROW, or their statements"
-            " stop this query",
-            "; ".join(sorted(found)),
-        )
+    return sorted(found)
 
 
 def _warn_of_merge(client: ReplicaClient, merge: Table, tables: Collection[Table]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.connector.log.time_lookup import first_since, last_boun
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
     ExecutedGtids,
@@ -51,7 +52,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     check_settings,
     current_position,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of, unreadable_tables
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.errors import FailoverError, InvalidPositionError, OptionError
@@ -62,6 +63,7 @@ __all__ = [
     "resolve_end",
     "start_of_files",
     "start_of_server",
+    "table_checks",
 ]
 
 
@@ -167,19 +169,49 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
             uncaptured=True,
             all_sequences=True,
         )
-        hidden = partial(hidden_tables, client, tables)
-        check_named_tables(tables, history, case_sensitive, hidden)
-        named_anyhow = known is not None or options.on_unknown_schema == "positional"
-        check_patterns(client, tables, history, named_anyhow=named_anyhow)
-        check_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        check_condition_tables(options, case_sensitive)
-        conditions = options.conditions(case_sensitive)
-        check_conditions(conditions, history, position, case_sensitive=case_sensitive)
+        knows_ddl = known is not None
+        for check in table_checks(client, options, tables, history, position, knows_ddl=knows_ddl):
+            check()
         if options.starts_with_snapshot:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         return ResolvedStart(
             log, position, end, history, uuid, facts, files, fingerprint, order, executed, settings
         )
+
+
+def table_checks(
+    client: ReplicaClient,
+    options: Options,
+    tables: TableFilter,
+    history: SchemaHistory,
+    position: Position,
+    *,
+    knows_ddl: bool = False,
+) -> Iterator[Callable[[], None]]:
+    """Yield the checks of what the options say about tables, each of which raises.
+
+    history, position : the tables, and where the query begins.
+    knows_ddl : `schemaDdl` defines tables there.
+    """
+    case_sensitive = tables.case_sensitive
+    # The binlog may describe tables that the account cannot see, but it lacks their existing rows.
+    reads_rows = options.starts_with_snapshot
+    hidden = (lambda _: ()) if reads_rows else partial(hidden_tables, client, tables)
+    yield partial(check_named_tables, tables, history, case_sensitive, hidden)
+    named_anyhow = knows_ddl or options.on_unknown_schema == "positional"
+    yield partial(
+        check_patterns,
+        client,
+        tables,
+        history,
+        named_anyhow=named_anyhow,
+        reads_rows=reads_rows,
+    )
+    columns = options.column_filter(case_sensitive)
+    yield partial(check_columns, columns, history, case_sensitive)
+    yield partial(check_condition_tables, options, case_sensitive)
+    conditions = options.conditions(case_sensitive)
+    yield partial(check_conditions, conditions, history, position, case_sensitive=case_sensitive)
 
 
 def _after(client: ReplicaClient, settings: ServerSettings, executed: GtidSet) -> Position:
@@ -207,16 +239,22 @@ def _check_proofs(
     *,
     case_sensitive: bool,
 ) -> None:
-    """Raise what `VisibilityChecker.proofs` raises for the first table that cannot be checked.
+    """Raise what the first chunk of a table would raise, possibly hours later.
 
-    Otherwise it would be raised at the first chunk of that table, possibly hours later.
+    Raises
+    ------
+    AccessDeniedError : the account may not SELECT a table's rows.
+    MySQLBinlogError : as `VisibilityChecker.checks`, for the first table that cannot be checked.
     """
     captures = options.table_filter(case_sensitive).captures
     tables = {each.table for each in begin_load(history, position, captures).pending}
     prover = VisibilityChecker.ask(
         client, options.snapshot_visibility_check, case_sensitive=case_sensitive
     )
-    for table, engine in sorted(engines_of(client, tables).items()):
+    engines = engines_of(client, tables)
+    for error in unreadable_tables(client, engines):
+        raise error
+    for table, engine in sorted(engines.items()):
         prover.checks(table, engine)
 
 

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.server.settings import binlog_files, server_t
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
-__all__ = ["RetentionWatch", "retention_seconds"]
+__all__ = ["RetentionWatch", "begun_at", "retention_seconds"]
 
 POLL_SECONDS = 60.0
 _SECONDS_OF_DAY = 86_400
@@ -38,6 +38,16 @@ def retention_seconds(client: ReplicaClient) -> float | None:
     seconds = float(client.variable("binlog_expire_logs_seconds") or 0)
     days = float(client.variable("expire_logs_days") or 0)
     return seconds or days * _SECONDS_OF_DAY or None
+
+
+def begun_at(settings: ServerSettings, file: str) -> int | None:
+    """Return when a binlog file was begun, by the server's clock; None if it has no event yet.
+
+    Raises what the beginning of a dump raises.
+    """
+    with ReplicaClient.connect(settings) as client:
+        head = Dump(client, Position.of(file, FIRST_EVENT), None, blocking=False).head
+    return None if head is None else head.created
 
 
 class RetentionWatch:
@@ -113,10 +123,8 @@ class RetentionWatch:
     def _time_of(self, file: str) -> int | None:
         """Return when a file was begun, by the server's clock; None if it has no event yet."""
         if self._begun is None or self._begun[0] != file:
-            begin = Position.of(file, FIRST_EVENT)
-            with ReplicaClient.connect(self._settings) as client:
-                head = Dump(client, begin, None, blocking=False).head
-            if head is None:
+            begun = begun_at(self._settings, file)
+            if begun is None:
                 return None
-            self._begun = file, head.created
+            self._begun = file, begun
         return self._begun[1]

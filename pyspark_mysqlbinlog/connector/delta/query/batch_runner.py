@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -71,8 +71,14 @@ from pyspark_mysqlbinlog.connector.options.logging_setup import configure_loggin
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
+from pyspark_mysqlbinlog.connector.server.settings import check_row_image
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import table_sizes
-from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
+from pyspark_mysqlbinlog.errors import (
+    ConnectionFailedError,
+    MirrorError,
+    OffsetError,
+    OptionError,
+)
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -198,6 +204,8 @@ class BatchRunner:
             self._captured_tables().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
             )
+            if self._paths.tables is not None:
+                self._check_row_image()
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint is empty.
@@ -220,6 +228,12 @@ class BatchRunner:
         )
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
+
+    def _check_row_image(self) -> None:
+        """Raise BinlogSettingsError if most updates of a table would stop it."""
+        # A lost server is not asked: later, an update without some columns stops its table.
+        with suppress(ConnectionFailedError), ReplicaClient.connect(self._settings()) as client:
+            check_row_image(client)
 
     def _sub_batches(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[SubBatch]:
         """Yield the batch between two offsets as one or several sub-batches."""

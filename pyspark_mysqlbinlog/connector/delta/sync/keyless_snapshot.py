@@ -33,6 +33,7 @@ __all__ = [
     "keyless_rows",
     "last_drop_after",
     "schema_fingerprint",
+    "unreadable_error",
 ]
 
 
@@ -73,13 +74,7 @@ def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | No
     found = sorted(begins.select(["op", "seq", "query"]).to_pylist(), key=_last_try)
     last = found[-1]
     if last["op"] == "ddl":
-        problem = str(last["query"])
-        cure = f"{problem} to this account" if problem.startswith("GRANT") else problem
-        raise MirrorError(
-            f"the table has no key, and its rows cannot be read at one binlog position: {cure}, and"
-            f" {RELOAD_HINT}",
-            table=table,
-        )
+        raise unreadable_error(str(last["query"]), table)
     if len(found) > 1 and found[-2]["seq"] == last["seq"]:
         raise MirrorError(
             f"it was altered during its snapshot: all of it was read twice; {RELOAD_HINT}",
@@ -89,6 +84,19 @@ def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | No
     for name, value in {**last["seq"], "row": last["seq"]["row"] + 1}.items():
         its = pc.and_(its, pc.equal(seq[name], value))
     return KeylessSnapshot(last["seq"], changes.filter(its))
+
+
+def unreadable_error(problem: str, table: str) -> MirrorError:
+    """Return the error for a table without a key that cannot be locked.
+
+    problem : what is missing.
+    """
+    cure = f"{problem} to this account" if problem.startswith("GRANT") else problem
+    return MirrorError(
+        f"the table has no key, and its rows cannot be read at one binlog position: {cure}, and"
+        f" {RELOAD_HINT}",
+        table=table,
+    )
 
 
 def _fields(seq: pa.ChunkedArray[Any]) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.errors import ServerError
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
+from pyspark_mysqlbinlog.protocol.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
 
 __all__ = [
     "TableSize",
@@ -19,6 +19,7 @@ __all__ = [
     "is_missing_table_error",
     "pin_definition",
     "table_sizes",
+    "unreadable_tables",
 ]
 
 _UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
@@ -82,6 +83,32 @@ def pin_definition(client: ReplicaClient, table: Table) -> None:
     """
     name = quoted(*table)
     client.query(f"{UNCACHED_SELECT} 1 FROM {name} LIMIT 0")
+
+
+def unreadable_tables(
+    client: ReplicaClient, tables: Collection[Table]
+) -> Iterator[AccessDeniedError]:
+    """Yield an error for each table whose rows the account may not SELECT.
+
+    Another privilege, such as INSERT, shows the columns of a table, too.
+    """
+    # A table that is being altered is not waited for.
+    client.query("SET SESSION lock_wait_timeout = 1")
+    for table in sorted(tables):
+        name = quoted(*table)
+        try:
+            client.query(f"{UNCACHED_SELECT} * FROM {name} LIMIT 0")
+        except AccessDeniedError:
+            yield AccessDeniedError(
+                "a snapshot reads the rows of this table, and the account may not: GRANT SELECT ON"
+                f" {name} to this account",
+                table=".".join(table),
+            )
+        except LostConnectionError:
+            raise
+        except ServerError:
+            pass  # altered or dropped: the snapshot itself reports what concerns it
+    client.query(f"SET SESSION lock_wait_timeout = {LONGEST_TIMEOUT}")
 
 
 def is_missing_table_error(error: ServerError) -> bool:
