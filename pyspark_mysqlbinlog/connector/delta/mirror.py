@@ -128,6 +128,8 @@ class DeltaMirror:
         self._options = texts
         self._checkpoint = checkpoint
         self._has_change_logs = change_log is not None
+        # Of Spark's query; None before the first start.
+        self.query_id: str | None = None
         self._runner = BatchRunner(
             texts,
             parsed,
@@ -172,7 +174,9 @@ class DeltaMirror:
             remove_lost_batch(spark, self._checkpoint, self._parsed)
         try:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
-                return writer.start()
+                query = writer.start()
+            self.query_id = str(query.id)
+            return query
         except Exception:
             # A query that is already running keeps its handoff.
             self._runner.reading.handoff = before
