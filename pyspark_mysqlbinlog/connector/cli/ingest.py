@@ -243,18 +243,13 @@ def _monitoring(
     has_otel = find_spec("opentelemetry") is not None
     if not has_otel and all(port is None for port in ports.values()):
         return None, []
-    from pyspark_mysqlbinlog.connector.cli.monitoring import bind
+    from pyspark_mysqlbinlog.connector.cli.monitoring import bind, register_opentelemetry
     from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 
     watch = QueryWatch("", mirror)
     servers = bind(watch, address, **ports)
     if has_otel:
-        from opentelemetry.metrics import get_meter
-
-        from pyspark_mysqlbinlog.connector.metrics.otel import register_instruments
-
-        # Without a configured SDK, nothing asks for them.
-        register_instruments(get_meter("pyspark_mysqlbinlog"), watch.metrics)
+        register_opentelemetry(watch)
     return watch, servers
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 
 import typer
 
 from pyspark_mysqlbinlog.connector.metrics.http_server import Page, PageServer
+from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics
 from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 from pyspark_mysqlbinlog.errors import OptionError
 
-__all__ = ["bind", "serve"]
+__all__ = ["bind", "register_opentelemetry", "serve"]
 
 _METRICS, _STATUS = "/metrics", "/"
 
@@ -64,7 +66,21 @@ def _metrics_page(watch: QueryWatch) -> Page:
         )
     from pyspark_mysqlbinlog.connector.metrics.prometheus import CONTENT_TYPE, exposition
 
-    return Page(CONTENT_TYPE, lambda: exposition(watch.metrics))
+    return Page(CONTENT_TYPE, lambda: exposition(partial(_reported, watch)))
+
+
+def register_opentelemetry(watch: QueryWatch) -> None:
+    """Report the metrics to OpenTelemetry; without a configured SDK, nothing asks for them."""
+    from opentelemetry.metrics import get_meter
+
+    from pyspark_mysqlbinlog.connector.metrics.otel import register_instruments
+
+    register_instruments(get_meter("pyspark_mysqlbinlog"), partial(_reported, watch))
+
+
+def _reported(watch: QueryWatch) -> tuple[QueryMetrics, ...]:
+    """Return the metrics once the query has a name: before, their labels would be wrong."""
+    return watch.metrics() if watch.name else ()
 
 
 def _status_page(watch: QueryWatch) -> Page:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from pyspark_mysqlbinlog.connector.cli.main import app
 from pyspark_mysqlbinlog.connector.cli.monitoring import bind
+from pyspark_mysqlbinlog.connector.delta.query.progress import MirrorProgress
 from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 
 HOME = "127.0.0.1"
@@ -41,6 +43,19 @@ def test_one_port_serves_both_pages() -> None:
     (server,) = bind(QueryWatch("q"), HOME, metrics_port=port, status_port=port)
     assert [*server.pages] == ["/metrics", "/"]
     server.server_close()
+
+
+def test_metrics_have_the_name_of_the_query() -> None:
+    watch = QueryWatch("", SimpleNamespace(progress=MirrorProgress(), stopped={}))
+    servers = bind(watch, HOME, metrics_port=0, status_port=0)
+    metrics, status = (page for server in servers for page in server.pages.values())
+    assert b"query=" not in metrics.content()
+    assert b"starting" in status.content()
+    watch.name = "q"
+    metrics._made = None
+    assert b'mysqlbinlog_query_active{query="q"} 1.0' in metrics.content()
+    for server in servers:
+        server.server_close()
 
 
 def invoked(folder: Path, *more: str) -> tuple[int, str]:
