@@ -76,6 +76,11 @@ class DeltaMirror:
     maintenance_interval
         How often each table's files are compacted and vacuumed, such as ``1h``; None for never.
 
+    Attributes
+    ----------
+    query_id
+        Identifier of Spark's query, which is that of the checkpoint; None before the first start.
+
     Examples
     --------
     >>> mirror = DeltaMirror(
@@ -128,7 +133,6 @@ class DeltaMirror:
         self._options = texts
         self._checkpoint = checkpoint
         self._has_change_logs = change_log is not None
-        # Of Spark's query; None before the first start.
         self.query_id: str | None = None
         self._runner = BatchRunner(
             texts,
