@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+    from pyspark_mysqlbinlog.connector.metrics.listener import MySQLBinlogMetrics
     from pyspark_mysqlbinlog.connector.source.datasource import (
         MySQLBinlogDataSource as DefaultSource,
     )
     from pyspark_mysqlbinlog.errors import cause_of
 
-__all__ = ["DefaultSource", "DeltaMirror", "__version__", "cause_of"]
+__all__ = ["DefaultSource", "DeltaMirror", "MySQLBinlogMetrics", "__version__", "cause_of"]
 
 __version__ = "0.1.0"
 
@@ -27,6 +28,8 @@ def __getattr__(name: str) -> object:
         return module.MySQLBinlogDataSource
     if name == "DeltaMirror":
         return import_module("pyspark_mysqlbinlog.connector.delta.mirror").DeltaMirror
+    if name == "MySQLBinlogMetrics":
+        return import_module("pyspark_mysqlbinlog.connector.metrics.listener").MySQLBinlogMetrics
     if name == "cause_of":
         return import_module("pyspark_mysqlbinlog.errors").cause_of
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,7 @@ from check_tables import check_table
 from command_tables import command_table
 from docstring_tables import argument_table, attribute_table
 from error_tree import error_tree
+from metric_tables import metric_table
 from option_tables import option_table
 
 _DOCS = Path(__file__).resolve().parents[1]
@@ -37,6 +38,7 @@ _PARTS: dict[str, Callable[..., str]] = {
     "command-table": command_table,
     "error-tree": error_tree,
     "log-benchmarks": log_tables,
+    "metric-table": metric_table,
     "option-table": option_table,
     "snapshot-benchmarks": snapshot_tables,
     "tuning-benchmarks": tuning_table,

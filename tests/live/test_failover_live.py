@@ -107,6 +107,9 @@ def test_running_stream_continues_on_the_replica(
     insert(replica, TABLE, 6, 7)
     got, start = read_until(spark, start, 7)
     assert (got, start["epoch"]) == ([5, 6, 7], 2)
+    report = spark.reader.reportLatestOffset()
+    assert report is not None
+    assert report["failovers"] == 1
     assert start["server_uuid"] == uuid_of(replica)
     assert start["gtid"] == executed_on(replica)
 

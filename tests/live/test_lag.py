@@ -116,7 +116,27 @@ def test_several_files(any_server: Server, table: str, stream: tuple[Spark, Offs
         rotate(any_server)
     insert(any_server, table, 3)
     there = bytes_between(any_server, start)
-    reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are told")
+    found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are told")
+    assert found["files_behind"] == 3
+    end = spark.next_batch(start)
+    while (end["file"], end["pos"]) != any_server.position():
+        end = spark.next_batch(end)
+    spark.latest(end)
+    found = reports(spark, lambda it: at_end(any_server, it), "the server's end is told")
+    assert (found["bytes_behind"], found["files_behind"]) == (0, 0)
+
+
+def test_a_lost_connection_is_counted_when_it_is_restored(
+    any_server: Server, table: str, stream: tuple[Spark, Offset]
+) -> None:
+    spark, start = stream
+    insert(any_server, table, 1)
+    reports(spark, lambda it: at_end(any_server, it), "the dump is there")
+    assert report(spark)["reconnects"] == 0
+    any_server.execute(*(f"KILL {thread}" for thread in any_server.dump_threads()))
+    reports(spark, lambda it: it["reconnects"] == 1, "it is restored")
+    end = spark.next_batch(start)
+    assert len(spark.rows(start, end)) == 1
 
 
 def test_files_that_were_not_read_yet(

@@ -82,6 +82,8 @@ def left(spark: Spark) -> float | None:
     assert watch is not None
     found = watch.left
     assert report["retention_left"] == (None if found is None else pytest.approx(found, abs=1e-3))
+    seconds = None if found is None else pytest.approx(found * DAY, abs=100)
+    assert report["seconds_until_purge"] == seconds
     return found
 
 

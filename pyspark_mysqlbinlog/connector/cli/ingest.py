@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,11 +25,15 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError, cause_of
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.cli.output import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+    from pyspark_mysqlbinlog.connector.metrics.http_server import PageServer
+    from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 
 __all__ = ["ingest"]
 
 # Headings of `ingest --help`.
 _SOURCE, _DELTA, _SPARK, _OUTPUT = "Source", "Delta tables", "Spark", "Output"
+_MONITORING = "Monitoring"
+_MAX_PORT = 65_535
 
 
 def ingest(  # noqa: PLR0917 (typer's options have names)
@@ -145,6 +151,31 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             "--json", help="One line of JSON per batch instead of text.", rich_help_panel=_OUTPUT
         ),
     ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Port that serves metrics for Prometheus, at /metrics; 0 for any free one.",
+            min=0,
+            max=_MAX_PORT,
+            rich_help_panel=_MONITORING,
+        ),
+    ] = None,
+    status_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Port that serves a page with the state of each table; 0 for any free one.",
+            min=0,
+            max=_MAX_PORT,
+            rich_help_panel=_MONITORING,
+        ),
+    ] = None,
+    listen_address: Annotated[
+        str,
+        typer.Option(
+            help="Address of these ports, which need no authentication.",
+            rich_help_panel=_MONITORING,
+        ),
+    ] = "127.0.0.1",
 ) -> None:
     """Replicate MySQL tables to Delta Lake until this command is stopped.
 
@@ -169,11 +200,15 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             maintenance_interval=None if maintenance_interval == "off" else maintenance_interval,
         )
         settings = pairs("--conf", conf)
+        watch, servers = _monitoring(
+            mirror, listen_address, metrics_port=metrics_port, status_port=status_port
+        )
     except MySQLBinlogError as error:
         end(error, USAGE)
     when = {"availableNow": True} if available_now else {"processingTime": trigger_interval}
     try:
-        run(mirror, when, settings, _display(json_lines=json_lines))
+        with _serving(servers):
+            run(mirror, when, settings, _display(json_lines=json_lines), watch)
     except SparkEndedError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(FAILED) from None
@@ -195,6 +230,31 @@ def _mirror(
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
     return DeltaMirror(target, checkpoint, options, **settings)
+
+
+def _monitoring(
+    mirror: DeltaMirror, address: str, **ports: int | None
+) -> tuple[QueryWatch | None, list[PageServer]]:
+    """Return what observes the query, if metrics are wanted, and the bound servers."""
+    has_otel = find_spec("opentelemetry") is not None
+    if not has_otel and all(port is None for port in ports.values()):
+        return None, []
+    from pyspark_mysqlbinlog.connector.cli.monitoring import bind, register_opentelemetry
+    from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
+
+    watch = QueryWatch("", mirror)
+    servers = bind(watch, address, **ports)
+    if has_otel:
+        register_opentelemetry(watch)
+    return watch, servers
+
+
+def _serving(servers: list[PageServer]) -> AbstractContextManager[None]:
+    if not servers:
+        return nullcontext()
+    from pyspark_mysqlbinlog.connector.cli.monitoring import serve
+
+    return serve(servers)
 
 
 def _display(*, json_lines: bool) -> Display:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_mysqlbinlog.connector.cli.output import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+    from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 
 __all__ = ["SparkEndedError", "run"]
 
@@ -29,6 +30,8 @@ __all__ = ["SparkEndedError", "run"]
 _POLL_SECONDS = 0.5
 _STOP_POLL_SECONDS = 0.02
 _STOP_TIMEOUT_SECONDS = 5.0
+# How often an idle query reports its lag, in milliseconds.
+_WATCHED = {"spark.sql.streaming.noDataProgressEventInterval": "1000"}
 
 
 class SparkEndedError(Exception):
@@ -36,9 +39,15 @@ class SparkEndedError(Exception):
 
 
 def run(
-    mirror: DeltaMirror, trigger: Mapping[str, Any], settings: Mapping[str, str], display: Display
+    mirror: DeltaMirror,
+    trigger: Mapping[str, Any],
+    settings: Mapping[str, str],
+    display: Display,
+    watch: QueryWatch | None = None,
 ) -> None:
     """Run a mirror's query to its end, or until SIGTERM or SIGINT.
+
+    watch : observes the query; None if no metrics are wanted.
 
     Raises
     ------
@@ -57,11 +66,11 @@ def run(
 
     with display:
         with jvm_lines_to(tell):
-            spark = _spark(settings)
+            spark = _spark(settings if watch is None else {**_WATCHED, **settings})
         # Spark has replaced the handler of SIGINT.
         _set_at_signals(stopped)
         try:
-            _follow(mirror, mirror.start(spark, **trigger), stopped, display)
+            _follow(mirror, mirror.start(spark, **trigger), stopped, display, watch)
         except Exception as error:
             # A signal to the process group stops the JVM as well.
             if not stopped.is_set():
@@ -79,13 +88,23 @@ def run(
                 spark.stop()
 
 
-def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display: Display) -> None:
+def _follow(
+    mirror: DeltaMirror,
+    query: StreamingQuery,
+    stopped: Event,
+    display: Display,
+    watch: QueryWatch | None,
+) -> None:
     """Show the progress until the query ends, or end it."""
     is_over = False
+    if watch is not None:
+        watch.name = query.name or str(query.id)
     while not is_over and not stopped.is_set():
         # PySpark annotates an int, but accepts fractions.
         is_over = bool(query.awaitTermination(_POLL_SECONDS))  # type: ignore[arg-type]
         display.show(mirror.progress)
+        if watch is not None:
+            watch.observe(query)
     if not is_over:
         _let_batch_end(query)
         query.stop()

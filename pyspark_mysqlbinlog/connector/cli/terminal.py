@@ -12,13 +12,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pyspark_mysqlbinlog.connector.delta.query.progress import recent_rates
+
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.delta.query.progress import MirrorProgress, TableProgress
 
-__all__ = ["LiveTable", "rates", "table_of"]
+__all__ = ["LiveTable", "table_of"]
 
-# Seconds over which rates are measured.
-_RATE_SECONDS = 10.0
 # Lines of the terminal that are not for tables, including those of the log above.
 _OTHER_LINES = 9
 _BAR_WIDTH = 20
@@ -49,19 +49,6 @@ class LiveTable:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
-    """Return the recent rows per second of each table."""
-    rows: dict[str, int] = {}
-    since = now - _RATE_SECONDS
-    for batch in progress.batches:
-        if batch.committed_at > since:
-            # A longer batch counts with all of its time.
-            since = min(since, batch.committed_at - batch.duration_seconds)
-            for name, part in batch.tables.items():
-                rows[name] = rows.get(name, 0) + part.rows
-    return {name: count / (now - since) for name, count in rows.items()}
-
-
 def table_of(
     progress: MirrorProgress, now: float, *, most: int, is_wide: bool = True
 ) -> RenderableType:
@@ -71,7 +58,7 @@ def table_of(
     """
     if not progress.batches:
         return Text("waiting for the first batch", style="dim")
-    of_late = rates(progress, now)
+    of_late = recent_rates(progress, now)
     shown = Table(box=None, header_style="dim")
     shown.add_column("table", no_wrap=True, overflow="ellipsis")
     shown.add_column("state", min_width=len("snapshot 100%"))

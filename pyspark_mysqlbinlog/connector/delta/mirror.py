@@ -76,6 +76,11 @@ class DeltaMirror:
     maintenance_interval
         How often each table's files are compacted and vacuumed, such as ``1h``; None for never.
 
+    Attributes
+    ----------
+    query_id
+        Identifier of Spark's query, which is that of the checkpoint; None before the first start.
+
     Examples
     --------
     >>> mirror = DeltaMirror(
@@ -113,6 +118,7 @@ class DeltaMirror:
         self._options = texts
         self._checkpoint = checkpoint
         self._has_change_logs = change_log is not None
+        self.query_id: str | None = None
         self._runner = BatchRunner(
             texts,
             parsed,
@@ -157,7 +163,9 @@ class DeltaMirror:
             remove_lost_batch(spark, self._checkpoint, self._parsed)
         try:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
-                return writer.start()
+                query = writer.start()
+            self.query_id = str(query.id)
+            return query
         except Exception:
             # A query that is already running keeps its handoff.
             self._runner.reading.handoff = before

@@ -39,12 +39,17 @@ class StreamFailover:
     """The servers that `host` names, of which one is read.
 
     for_mirror : the stream is a mirror's.
+
+    Attributes
+    ----------
+    count : how often the stream continued on another server.
     """
 
     def __init__(self, options: Options, *, for_mirror: bool = False) -> None:
         self._options = options
         self._for_mirror = for_mirror
         self.is_possible = options.can_fail_over
+        self.count = 0
         # A planned batch may have been read from another server.
         self._may_be_replayed = self.is_possible and not for_mirror
 
@@ -76,7 +81,7 @@ class StreamFailover:
         if found is None:
             return None
         self._may_be_replayed = False
-        self._log_move(offset, found, "is lost")
+        self._note_move(offset, found, "is lost")
         return _moved(offset, found, _EPOCHS)
 
     def after_purge(self, offset: Offset) -> Offset | None:
@@ -92,10 +97,11 @@ class StreamFailover:
             LOG.warning("no other server has what %s has purged: %s", offset.server_uuid, error)
             return None
         self._may_be_replayed = False
-        self._log_move(offset, found, "has purged what follows")
+        self._note_move(offset, found, "has purged what follows")
         return _moved(offset, found, _EPOCHS)
 
-    def _log_move(self, offset: Offset, found: Successor, reason: str) -> None:
+    def _note_move(self, offset: Offset, found: Successor, reason: str) -> None:
+        self.count += 1
         LOG.warning(
             "the server %s %s: after %s the stream continues on %s (%s) from %s, with epoch %d",
             offset.server_uuid,

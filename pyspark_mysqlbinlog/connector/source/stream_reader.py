@@ -117,6 +117,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._tail: LogTail | None = None
+        # Of the tails before it.
+        self._reconnects = 0
         # The sequence of files that the tail reads.
         self._epoch = 0
         # The end of the run, and the server's files at that time.
@@ -358,9 +360,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         moved = self._failover.next_epoch(offset)
         if moved is None:
             # The server is back.
-            if self._tail is not None:
-                self._tail.stop()
-                self._tail = None
+            self._end_tail()
             return self.latestOffset(offset.to_dict(), limit)
         self._moved_at = monotonic()
         return moved.to_dict()
@@ -454,8 +454,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
         load = self._load.report()
         told: dict[str, Any] = {} if load is None else {"snapshot": load}
-        left = None if self._retention is None else self._retention.left
+        watch = self._retention
+        left = None if watch is None else watch.left
+        seconds = None if watch is None else watch.seconds_left
         told["retention_left"] = None if left is None else round(left, 4)
+        told["seconds_until_purge"] = None if seconds is None else round(seconds)
+        told["reconnects"] = self._reconnects + self._tail.reconnects
+        told["failovers"] = self._failover.count
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -595,7 +600,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None:
             if self._epoch == offset.epoch:
                 return self._tail
-            self._tail.stop()
+            self._end_tail()
             # It was ordered as the previous sequence sees it.
             self._end = None
         self._epoch = offset.epoch
@@ -611,6 +616,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._retention.start()
         self._log_start(offset)
         return self._tail
+
+    def _end_tail(self) -> None:
+        if self._tail is not None:
+            self._tail.stop()
+            self._reconnects += self._tail.reconnects
+            self._tail = None
 
     def _new_tail(self, offset: Offset, boundary: BoundaryState) -> LogTail:
         watch = SchemaGuard(

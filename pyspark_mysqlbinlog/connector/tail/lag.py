@@ -190,6 +190,7 @@ class Lag:
                 "delivered": {"file": committed.file, "pos": committed.pos},
                 "server": None if end is None else _told(end, self._scanned),
                 "bytes_behind": behind,
+                "files_behind": None if end is None else self._files_to(end.position, behind),
                 "seconds_behind": None if behind is None else self._seconds(now, behind),
             }
 
@@ -234,6 +235,12 @@ class Lag:
             return None
         between = sum(self._sizes[number] for number in self._files(begin, end))
         return between + end.pos - begin.pos
+
+    def _files_to(self, end: Position, behind: int | None) -> int | None:
+        """Return how many files begin after the sink's position, up to `end`."""
+        if not behind:
+            return behind
+        return len(self._files(self._lacked, max(end, self._scanned)))
 
     def _seconds(self, now: float, behind: int) -> int | None:
         """Return the age of the oldest change that the sink lacks."""

@@ -37,6 +37,10 @@ class LogTail(ABC):
     operations : which of ``truncate`` and ``ddl`` return rows.
     count_rows : report a transaction's captured rows to the buffer.
     end : the end of the binlog, if known.
+
+    Attributes
+    ----------
+    reconnects : how often a lost connection was restored.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class LogTail(ABC):
         end: EndOfLog | None = None,
     ) -> None:
         self.buffer = buffer
+        self.reconnects = 0
         self.lag = Lag(start.position, heartbeat_interval=heartbeat_interval, end=end)
         self._captures = captures
         self._start = start

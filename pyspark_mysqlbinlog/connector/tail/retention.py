@@ -61,6 +61,7 @@ class RetentionWatch:
     Attributes
     ----------
     left : the part of the retention that is left; None if nothing will be purged, or it is unknown.
+    seconds_left : the same in seconds.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class RetentionWatch:
         self._warn_below = warn_below
         self._needed = needed
         self.left: float | None = None
+        self.seconds_left: float | None = None
         self._is_low = False
         # A file, and when it was begun.
         self._begun: tuple[str, int] | None = None
@@ -99,16 +101,17 @@ class RetentionWatch:
         files = [*binlog_files(client)]
         now = server_time(client)
         if retention is None or position.file in files[-1:]:
-            self.left, self._is_low = None, False
+            self.left, self.seconds_left, self._is_low = None, None, False
             return
         if position.file not in files:
             # The tail reports it.
-            self.left = 0.0
+            self.left = self.seconds_left = 0.0
             return
         closed = self._time_of(files[files.index(position.file) + 1])
         if closed is None:
             return
         self.left = min(1.0, max(0.0, 1 - (now - closed) / retention))
+        self.seconds_left = self.left * retention
         was_low, self._is_low = self._is_low, self.left < self._warn_below
         if self._is_low and not was_low:
             LOG.warning(

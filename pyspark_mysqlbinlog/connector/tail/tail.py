@@ -257,6 +257,7 @@ class Tail(LogTail):
             )
             if self._is_retrying:
                 log_reconnected(self._lost_at)
+                self.reconnects += 1
                 self._is_retrying = False
             self._connected_at = monotonic()
             if self._scans:

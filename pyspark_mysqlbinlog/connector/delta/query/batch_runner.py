@@ -174,8 +174,10 @@ class BatchRunner:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Stopped tables and the reasons, as far as this process has seen."""
-        stopped = {".".join(name): table.stopped for name, table in self._tables.items()} | {
-            _name_of_log(name): log.stopped for name, log in self._change_logs.items()
+        # A batch may add tables while another thread asks.
+        tables, logs = [*self._tables.items()], [*self._change_logs.items()]
+        stopped = {".".join(name): table.stopped for name, table in tables} | {
+            _name_of_log(name): log.stopped for name, log in logs
         }
         stopped |= self._unopened
         return {name: reason for name, reason in stopped.items() if reason is not None}

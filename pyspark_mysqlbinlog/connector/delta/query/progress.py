@@ -29,11 +29,14 @@ __all__ = [
     "ProgressTracker",
     "TableBatch",
     "TableProgress",
+    "recent_rates",
 ]
 
 
 _LOG = logging.getLogger(__name__)
 _KEPT_BATCHES = 100
+# Seconds over which rates are measured.
+_RATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +146,26 @@ class MirrorProgress:
     ----------
     tables : ``database.table`` -> its progress.
     batches : the last 100 batches, ascending.
+    batch_count, batch_seconds : how many batches were committed, and the time that they took.
     """
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     batches: tuple[BatchProgress, ...] = ()
+    batch_count: int = 0
+    batch_seconds: float = 0.0
+
+
+def recent_rates(progress: MirrorProgress, now: float) -> dict[str, float]:
+    """Return the recent rows per second of each table."""
+    rows: dict[str, int] = {}
+    since = now - _RATE_SECONDS
+    for batch in progress.batches:
+        if batch.committed_at > since:
+            # A longer batch counts with all of its time.
+            since = min(since, batch.committed_at - batch.duration_seconds)
+            for name, part in batch.tables.items():
+                rows[name] = rows.get(name, 0) + part.rows
+    return {name: count / (now - since) for name, count in rows.items()}
 
 
 class ProgressTracker:
@@ -250,7 +269,9 @@ class BatchTracker:
 
     def end_step(self, stopped: Mapping[str, str]) -> None:
         """Publish the progress: a sub-batch is in Delta."""
-        self._publish(stopped, self._recorder.progress.batches)
+        self._recorder.progress = replace(
+            self._recorder.progress, tables=self._tables_with(stopped)
+        )
 
     def end(self, stopped: Mapping[str, str]) -> None:
         """Publish the progress: the batch is in Delta."""
@@ -264,7 +285,13 @@ class BatchTracker:
             tables_in_snapshot=len(self._waiting),
             tables=self._parts,
         )
-        self._publish(stopped, (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:])
+        before = self._recorder.progress
+        self._recorder.progress = MirrorProgress(
+            self._tables_with(stopped),
+            (*before.batches, batch)[-_KEPT_BATCHES:],
+            before.batch_count + 1,
+            before.batch_seconds + batch.duration_seconds,
+        )
         self._log_completed(stopped)
 
     def _log_completed(self, stopped: Mapping[str, str]) -> None:
@@ -279,8 +306,7 @@ class BatchTracker:
             what = min(ended) if len(ended) == 1 else f"{len(ended)} tables"
             _LOG.info("snapshot of %s completed, %d remaining", what, len(self._waiting))
 
-    def _publish(self, stopped: Mapping[str, str], batches: tuple[BatchProgress, ...]) -> None:
-        tables = {
+    def _tables_with(self, stopped: Mapping[str, str]) -> dict[str, TableProgress]:
+        return {
             name: replace(table, stopped=stopped.get(name)) for name, table in self._tables.items()
         }
-        self._recorder.progress = MirrorProgress(tables, batches)

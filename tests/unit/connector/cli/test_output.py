@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 
 from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
-from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable, rates, table_of
+from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable, table_of
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     BatchProgress,
     MirrorProgress,
     TableBatch,
     TableProgress,
+    recent_rates,
 )
 
 NOW = 1_700_000_000.0
@@ -118,11 +119,11 @@ def test_each_batch_with_rows_is_one_line(capsys: pytest.CaptureFixture[str]) ->
 
 def test_rates_are_of_late() -> None:
     batches = (batch(1, NOW - 60, a=900), batch(2, NOW - 9, a=10, b=5), batch(3, NOW - 1, a=20))
-    assert rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
+    assert recent_rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
     # One that took longer than the window, as in a load.
     long = replace(batch(1, NOW, a=3000), duration_seconds=30.0)
-    assert rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
-    assert rates(MirrorProgress({}, batches), NOW + 60) == {}
+    assert recent_rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
+    assert recent_rates(MirrorProgress({}, batches), NOW + 60) == {}
 
 
 def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list[str]:

@@ -1,0 +1,1 @@
+"""Metrics of streams and mirrors: one model of their values, and what shows it."""
