@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
+from pyspark_mysqlbinlog.connector.cli.verify import verify
 
 __all__ = ["app"]
 
@@ -40,6 +41,7 @@ def _app(
 
 
 app.command()(ingest)
+app.command()(verify)
 
 if __name__ == "__main__":
     app()
