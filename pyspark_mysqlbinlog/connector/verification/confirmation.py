@@ -10,10 +10,14 @@ that both sides are comparable:
    again, C. What the SELECTs and the Delta table have is before C.
 3. The binlog from the smaller one of A and B to C is read. If it does not change a row, the row was
    the same on the server all the time. If Delta's row is another one, it is a difference.
+4. If it does, its images show how the row was at A (see `logged_states`). If Delta's row is the
+   same, both are equal, and the change is on its way. If it is another one, it is a difference,
+   provided that its `_seq` is before A, because a snapshot writes rows that are newer than A.
 
-Rows that the binlog changes are tried again, because the mirror goes on, until the time is over:
-then it is open whether they differ. Nothing is assumed about the mirror: it may run, lag, or be
-stopped.
+Other rows are tried again, because the mirror goes on, until the time is over: then it is open
+whether they differ. These are rows that Delta lacks and the binlog changes, changed rows of a table
+without a key, and all rows after a statement without row images. Nothing is assumed about the
+mirror: it may run, lag, or be stopped.
 
 Rows without a key are counted. A count is the server's at one moment between B and C, because one
 SELECT reads the table, and the same proof holds for all copies of a row.
@@ -33,12 +37,15 @@ from pyarrow import dataset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.rows.sections import packed_positions
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.sync.constants import RELOAD_HINT
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import FingerprintAt, LogIdentityCheck
 from pyspark_mysqlbinlog.connector.verification.delta_rows import DeltaRows
 from pyspark_mysqlbinlog.connector.verification.digests import KEY, ROW, digests_of
+from pyspark_mysqlbinlog.connector.verification.logged_states import LoggedStates
 from pyspark_mysqlbinlog.connector.verification.results import Difference, Kind
 from pyspark_mysqlbinlog.connector.verification.server_table import ServerTable
 from pyspark_mysqlbinlog.errors import MirrorError
@@ -46,18 +53,22 @@ from pyspark_mysqlbinlog.errors import MirrorError
 __all__ = ["Confirmation", "Found"]
 
 _PAUSE_SECONDS = 1.0
+_NEWEST = 1 << 63
 
 
 @dataclass(slots=True)
 class Found:
     """The differences of a table so far, and the candidates that are left.
 
+    pending : rows that are equal at the position up to which the Delta table is complete, and are
+        changed after it.
     reason : why the last round could not be completed; None if it was.
     """
 
     counts: Counter[Kind] = field(default_factory=Counter)
     shown: list[Difference] = field(default_factory=list)
     left: pa.Table | None = None
+    pending: int = 0
     applied: Position | None = None
     reason: str | None = None
 
@@ -128,12 +139,32 @@ class Confirmation:
         after = server.end_of_log()
         server.check_unchanged()
         start = min(applied, before, key=lambda position: position.order)
-        changed = server.changed(start, after, wanted)
+        place = pack_position(applied)
+        logged = server.logged(start, after, place, wanted)
+        left: list[bytes] = []
         for digest in listed:
-            if digest not in changed:
-                self._judge(found, digest, on_server, on_delta)
-        is_left = pc.is_in(candidates.column(KEY), value_set=pa.array([*changed], pa.binary(16)))
+            here = on_server.copies[digest]
+            if logged.is_changed(digest):
+                there = on_delta.copies[digest]
+                before_change = self._at_place(digest, logged)
+                is_older = on_delta.newest.get(digest, -1) < place
+                if before_change is None or (before_change != there and not (there and is_older)):
+                    left.append(digest)
+                    continue
+                if before_change == there:
+                    found.pending += here != there
+                    continue
+                here = before_change
+            self._judge(found, digest, here, on_server, on_delta)
+        is_left = pc.is_in(candidates.column(KEY), value_set=pa.array(left, pa.binary(16)))
         found.left = candidates.filter(is_left)
+
+    def _at_place(self, digest: bytes, logged: LoggedStates) -> Counter[bytes] | None:
+        """Return a changed row as it was where the Delta table is complete; None if not known."""
+        if logged.is_unknown or not self._server.key:
+            return None
+        row = logged.at_place(digest)
+        return Counter() if row is None else Counter([row])
 
     def _check_log(self, applied: Position, like: Position) -> None:
         """MirrorError unless the binlog still has what the Delta table has from it."""
@@ -144,16 +175,23 @@ class Confirmation:
             self._checked = applied
 
     def _delta_rows(self, candidates: pa.Table) -> Iterator[pa.Table]:
-        return self._delta.batches(self._server.columns, _condition(candidates))
+        columns, condition = self._server.columns, _condition(candidates)
+        for part in self._delta.batches(columns, condition, with_seq=True):
+            yield _possible(part, candidates)
 
     def _server_rows(self, candidates: pa.Table) -> Iterator[pa.Table]:
         if self._server.key:
             return self._server.rows_with(candidates.drop([KEY]))
         return self._server.rows(Chunk(self._server.name))
 
-    def _judge(self, found: Found, digest: bytes, server: _Rows, delta: _Rows) -> None:
-        """Add a row's difference, if there is one."""
-        here, there = server.copies[digest], delta.copies[digest]
+    def _judge(
+        self, found: Found, digest: bytes, here: Counter[bytes], server: _Rows, delta: _Rows
+    ) -> None:
+        """Add a row's difference, if there is one.
+
+        here : the row's copies on the server where the Delta table is complete.
+        """
+        there = delta.copies[digest]
         if self._server.key:
             # A chunk that was read again returns its rows again.
             here = Counter(dict.fromkeys(here, 1))
@@ -169,7 +207,7 @@ class Confirmation:
             found.shown.append(Difference(kind, rows[0], (), *counts))
             return
         columns: tuple[str, ...] = ()
-        if kind == "different":
+        if kind == "different" and len(rows) == 2:
             one, other = rows
             columns = tuple(name for name in one if repr(one[name]) != repr(other[name]))
         key = {name: rows[0][name] for name in self._server.key}
@@ -196,10 +234,12 @@ class _Rows:
     ----------
     copies : how often each row is there, by its digest.
     rows : the values of some.
+    newest : on the side of Delta, the packed position of each row's last change.
     """
 
     copies: dict[bytes, Counter[bytes]]
     rows: dict[bytes, Mapping[str, Any]]
+    newest: dict[bytes, int]
 
     @classmethod
     def read(
@@ -211,7 +251,9 @@ class _Rows:
     ) -> _Rows:
         copies: dict[bytes, Counter[bytes]] = {digest: Counter() for digest in wanted}
         rows: dict[bytes, Mapping[str, Any]] = {}
-        for part in parts:
+        newest: dict[bytes, int] = {}
+        for whole in parts:
+            part, places = _without_seq(whole)
             digests = digests_of(part, key)
             keys: list[Any] = digests.column(KEY).to_pylist()
             contents: list[Any] = digests.column(ROW).to_pylist()
@@ -219,16 +261,38 @@ class _Rows:
                 if digest not in wanted:
                     continue
                 copies[digest][row] += 1
+                if places is not None:
+                    newest[digest] = max(newest.get(digest, 0), places[place])
                 if digest in sampled and digest not in rows:
                     rows[digest] = part.slice(place, 1).to_pylist()[0]
-        return cls(copies, rows)
+        return cls(copies, rows, newest)
+
+
+def _without_seq(rows: pa.Table) -> tuple[pa.Table, list[int] | None]:
+    """Return rows without their `seq`, and its packed position of each."""
+    if SEQ not in rows.column_names:
+        return rows, None
+    places: list[Any] = packed_positions(rows.select([SEQ]).rename_columns(["seq"])).to_pylist()
+    # A row that another program wrote may have none.
+    return rows.drop([SEQ]), [_NEWEST if place is None else place for place in places]
 
 
 def _condition(candidates: pa.Table) -> Any:
-    """Return a pyarrow expression that all candidates meet; None without one."""
-    for name in candidates.column_names:
+    """Return a pyarrow expression that all candidates meet, to skip other rows early; else None.
+
+    Only integers: pyarrow 21 fails to compare a condition on texts with the files' statistics.
+    """
+    for name in candidates.drop([KEY]).column_names:
         values: Any = candidates.column(name)
-        kind = values.type
-        if name != KEY and (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        if pa.types.is_integer(values.type):
             return dataset.field(name).isin(pc.unique(values.combine_chunks()))
     return None
+
+
+def _possible(part: pa.Table, candidates: pa.Table) -> pa.Table:
+    """Return the rows that may be candidates: digests of all would take longer."""
+    for name in candidates.drop([KEY]).column_names:
+        values: Any = candidates.column(name)
+        if pa.types.is_string(values.type):
+            return part.filter(pc.is_in(part.column(name), value_set=pc.unique(values)))
+    return part

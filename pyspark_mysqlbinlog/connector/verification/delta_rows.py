@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import dataset
 
 from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
-from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     SNAPSHOT_IN_PROGRESS,
@@ -116,11 +116,16 @@ class DeltaRows:
         """Return the number of its rows, soft-deleted ones included."""
         return self.target.count()
 
-    def batches(self, expected: pa.Schema, condition: Any = None) -> Iterator[pa.Table]:
+    def batches(
+        self, expected: pa.Schema, condition: Any = None, *, with_seq: bool = False
+    ) -> Iterator[pa.Table]:
         """Yield its rows with these columns, without soft-deleted ones.
 
         condition : a pyarrow expression that the rows meet.
+        with_seq : add the column of `seq`.
         """
+        if with_seq:
+            expected = expected.append(pa.field(SEQ, SEQ_TYPE))
         if self.target.soft_deletes:
             there = ~dataset.field(DELETED)
             condition = there if condition is None else condition & there

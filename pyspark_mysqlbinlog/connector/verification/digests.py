@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
 
-__all__ = ["KEY", "ROW", "digests_of", "key_digests"]
+__all__ = ["KEY", "ROW", "digests_of", "key_digests", "row_digests"]
 
 # No Delta column has these names, because an equals sign is replaced in them.
 KEY, ROW = "=key", "=row"
@@ -28,10 +28,15 @@ def digests_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
     key : the columns of the table's key; none if it has no key.
     """
-    row = _digests(canonical_row_bytes(rows))
+    row = row_digests(rows)
     columns = {name: rows.column(name) for name in key}
     of_key = key_digests(rows.select(key)) if key else row
     return pa.table(columns | {KEY: of_key, ROW: row})
+
+
+def row_digests(rows: pa.Table) -> pa.Array[Any]:
+    """Return the digest of each row."""
+    return _digests(canonical_row_bytes(rows))
 
 
 def key_digests(keys: pa.Table) -> pa.Array[Any]:

@@ -37,6 +37,8 @@ def _summary(result: TableResult) -> str:
     total = sum(result.counts.values())
     kinds = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in sorted(result.counts.items()))
     found = f"{total:,} differences: {kinds}" if total else "no difference"
+    if result.pending:
+        found += f" up to {result.position}, after which the binlog changes {result.pending:,} rows"
     if result.unconfirmed:
         found += f"; {result.unconfirmed:,} not confirmed"
     return f"{told}, {found} ({result.seconds:.1f} s)"
@@ -64,6 +66,7 @@ def as_json(result: TableResult) -> str:
         "delta_rows": result.delta_rows,
         "differences": dict(result.counts),
         "shown": [_as_dict(each) for each in result.shown],
+        "not_applied": result.pending,
         "not_confirmed": result.unconfirmed,
         "reason": result.reason,
         "stopped": result.stopped,

@@ -48,6 +48,7 @@ class TableResult:
     counts : differences by kind; none has 0.
     shown : some of the differences.
     unconfirmed : rows that differed, but could not be confirmed.
+    pending : rows that are equal at `position`, and changed in the binlog after it.
     reason : why the table, or those rows, could not be compared; None if all could.
     stopped : why the mirror has stopped the table; None if it has not.
     position : up to which the Delta table is complete.
@@ -59,6 +60,7 @@ class TableResult:
     counts: Mapping[Kind, int] = field(default_factory=dict)
     shown: tuple[Difference, ...] = ()
     unconfirmed: int = 0
+    pending: int = 0
     reason: str | None = None
     stopped: str | None = None
     position: str | None = None

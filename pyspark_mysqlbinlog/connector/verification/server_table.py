@@ -24,8 +24,9 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
 )
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import of_batches
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.rows.image_store import Side
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore, Side
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
+from pyspark_mysqlbinlog.connector.delta.rows.sections import packed_positions
 from pyspark_mysqlbinlog.connector.delta.rows.states import key_of
 from pyspark_mysqlbinlog.connector.delta.sync.excluded_rows import conditions_of
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -38,7 +39,8 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chu
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import check_json
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
-from pyspark_mysqlbinlog.connector.verification.digests import KEY, digests_of, key_digests
+from pyspark_mysqlbinlog.connector.verification.digests import key_digests, row_digests
+from pyspark_mysqlbinlog.connector.verification.logged_states import Image, LoggedStates
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -52,6 +54,7 @@ _BATCH_ROWS = 1 << 15
 _PLANNING_SECONDS = 60.0
 # Conditions in one transaction, of a thousand keys each.
 _MAX_SELECTIONS = 100
+_SIDES: Sequence[Side] = ("before", "after")
 _STATEMENTS = pa.array(["t", "ddl"])
 
 
@@ -181,13 +184,17 @@ class ServerTable:
         changes, images = of_batches(batches, self._texts, with_source=False)
         return images.read(changes, "after", self._reader)
 
-    def changed(self, start: Position, end: Position, wanted: set[bytes]) -> set[bytes]:
-        """Return which of some rows the binlog changes between two positions.
+    def logged(
+        self, start: Position, end: Position, place: int, wanted: set[bytes]
+    ) -> LoggedStates:
+        """Return what the binlog between two positions says of some rows.
 
+        place : packed position at which the rows' states are of interest.
         wanted : digests of keys, or of whole rows if the table has no key.
         """
+        states = LoggedStates(place)
         if start.order >= end.order:
-            return set()
+            return states
         server = self._server
         history = SchemaHistory().with_table(BEGINNING, self._whole)
         parts = range_partitions(
@@ -198,28 +205,45 @@ class ServerTable:
             target_bytes=self._options.target_partition_bytes,
             max_fetches=1,
         )
-        reader = self._reader.select(self.key) if self.key else self._reader
-        found: set[bytes] = set()
-        sides: Sequence[Side] = ("before", "after")
         for part in parts:
             with closing(read_typed_stretches(self._options, part, self._texts)) as stretches:
                 for stretch in stretches:
                     changes, images = of_batches(stretch, self._texts, with_source=False)
                     if pc.any(pc.is_in(changes.column("op"), value_set=_STATEMENTS)).as_py():
-                        # It may have changed any row.
-                        return set(wanted)
-                    for side in sides:
-                        its = images.of_side(changes, side, reader)
-                        rows = its.rows(pc.indices_nonzero(its.has))
-                        found.update(wanted.intersection(self._digests(rows)))
-        return found
+                        states.is_unknown = True
+                        return states
+                    for side in _SIDES:
+                        self._add_side(changes, images, side, wanted, states)
+        return states
 
-    def _digests(self, rows: pa.Table) -> list[bytes]:
-        if not rows.num_rows:
-            return []
-        if self.key:
-            digests = key_digests(rows.select(self.key))
-        else:
-            digests = digests_of(rows, ()).column(KEY).combine_chunks()
-        listed: list[Any] = digests.to_pylist()
-        return listed
+    def _add_side(
+        self,
+        changes: pa.Table,
+        images: ImageStore,
+        side: Side,
+        wanted: set[bytes],
+        states: LoggedStates,
+    ) -> None:
+        """Add the images on one side of changes."""
+        only_key = self._reader.select(self.key) if self.key else self._reader
+        its = images.of_side(changes, side, only_key)
+        places = pc.indices_nonzero(its.has)
+        if not len(places):
+            return
+        rows = its.rows(places)
+        digests = key_digests(rows.select(self.key)) if self.key else row_digests(rows)
+        is_wanted = pc.is_in(digests, value_set=pa.array([*wanted], digests.type))
+        places, digests = places.filter(is_wanted), digests.filter(is_wanted)
+        if not len(places):
+            return
+        whole = row_digests(images.of_side(changes, side, self._reader).rows(places))
+        chosen = changes.select(["seq"]).take(places)
+        at: list[Any] = packed_positions(chosen).to_pylist()
+        numbers: list[Any] = pc.struct_field(chosen.column("seq"), "row").to_pylist()
+        listed: list[Any] = whole.to_pylist()
+        made = [
+            Image(place, number, side == "after", digest)
+            for place, number, digest in zip(at, numbers, listed, strict=True)
+        ]
+        keys: list[Any] = digests.to_pylist()
+        states.add_all(keys, made)

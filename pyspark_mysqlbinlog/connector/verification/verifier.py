@@ -191,6 +191,7 @@ class Verifier:
             counts=dict(found.counts),
             shown=tuple(found.shown),
             unconfirmed=left + more,
+            pending=found.pending,
             reason=_reason(found, left, more),
             stopped=delta.stopped,
             position=result.position if found.applied is None else str(found.applied),
