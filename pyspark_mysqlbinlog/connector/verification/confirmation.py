@@ -14,7 +14,7 @@ that both sides are comparable:
    same, both are equal, and the change is on its way. If it is another one, it is a difference,
    provided that its `_seq` is before A, because a snapshot writes rows that are newer than A.
 
-Other rows are tried again, because the mirror goes on, until the time is over: then it is open
+Other rows are tried again, because the mirror continues, until the time is over: then it is open
 whether they differ. These are rows that Delta lacks and the binlog changes, changed rows of a table
 without a key, and all rows after a statement without row images. Nothing is assumed about the
 mirror: it may run, lag, or be stopped.
