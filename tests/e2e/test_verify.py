@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
+from threading import Event, Thread
+from typing import Any, Self
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -269,3 +271,85 @@ def test_the_command_shows_differences_and_how_to_repair_them(
     assert "not confirmed" in unclear.stdout
     assert run([*command, "--option", "payload=json"]).returncode == 2
     assert run([*command[:-1], f"{database}.none"]).returncode == 1
+
+
+def test_nothing_is_reported_under_load_but_what_is_planted(
+    spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(20)) CHARSET utf8mb4",
+        "CREATE TABLE bag (n INT)",
+        *(f"INSERT INTO t VALUES ({number}, 0, 'text')" for number in range(100)),
+        "INSERT INTO bag VALUES (1), (2), (3), (3)",
+    )
+    mirrored.run()
+    query = mirrored.mirror().start(spark, processingTime="0 seconds")
+    try:
+        with _Writer(any_server, any_database) as writer:
+            for _ in range(3):
+                results = verify(mirrored, timeout=3.0)
+                assert not results["t"].shown, results["t"]
+                assert not results["bag"].shown, results["bag"]
+            # The writer changes rows below 50, and 1 in the bag.
+            unlogged(
+                mirrored,
+                "UPDATE t SET s = 'Text' WHERE id = 60",
+                "DELETE FROM t WHERE id = 61",
+                "INSERT INTO t VALUES (-1, 0, 'text')",
+                "DELETE FROM bag WHERE n = 3 LIMIT 1",
+            )
+            results = verify(mirrored, timeout=3.0)
+            assert writer.count > 20
+    finally:
+        query.stop()
+    assert sorted((each.kind, each.row["id"]) for each in results["t"].shown) == [
+        ("different", 60),
+        ("extra", 61),
+        ("missing", -1),
+    ]
+    bag = [(each.row["n"], each.server, each.delta) for each in results["bag"].shown]
+    assert bag == [(3, 1, 2)]
+
+
+class _Writer:
+    """Changes rows, some of them all the time, until the end of its block."""
+
+    def __init__(self, server: Server, database: str) -> None:
+        self.count = 0
+        self._server, self._database = server, database
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._thread.is_alive(), "the writer has failed"
+        self._stopped.set()
+        self._thread.join(patience(60))
+
+    def _run(self) -> None:
+        random = Random(5)
+        with self._server.connect(database=self._database, autocommit=True) as connection:
+            cursor = connection.cursor()
+            while not self._stopped.wait(0.005):
+                row = random.choice([1, 2, 3, random.randrange(4, 50)])
+                for statement in random.choice(
+                    [
+                        ["UPDATE t SET n = 1 - n WHERE id = {row}"],
+                        [
+                            "UPDATE t SET s = 'a' WHERE id = {row}",
+                            "UPDATE t SET s = 'text' WHERE id = {row}",
+                        ],
+                        [
+                            "DELETE FROM t WHERE id = {row}",
+                            "INSERT INTO t VALUES ({row}, 0, 'text')",
+                        ],
+                        ["INSERT INTO bag VALUES (1)"],
+                        ["DELETE FROM bag WHERE n = 1 LIMIT 1"],
+                    ]
+                ):
+                    cursor.execute(statement.format(row=row))
+                    self.count += 1

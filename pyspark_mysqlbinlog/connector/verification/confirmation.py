@@ -54,6 +54,7 @@ __all__ = ["Confirmation", "Found"]
 
 _PAUSE_SECONDS = 1.0
 _NEWEST = 1 << 63
+_NO_ROWS: Counter[bytes] = Counter()
 
 
 @dataclass(slots=True)
@@ -143,9 +144,9 @@ class Confirmation:
         logged = server.logged(start, after, place, wanted)
         left: list[bytes] = []
         for digest in listed:
-            here = on_server.copies[digest]
+            here = on_server.of(digest)
             if logged.is_changed(digest):
-                there = on_delta.copies[digest]
+                there = on_delta.of(digest)
                 before_change = self._at_place(digest, logged)
                 is_older = on_delta.newest.get(digest, -1) < place
                 if before_change is None or (before_change != there and not (there and is_older)):
@@ -191,7 +192,7 @@ class Confirmation:
 
         here : the row's copies on the server where the Delta table is complete.
         """
-        there = delta.copies[digest]
+        there = delta.of(digest)
         if self._server.key:
             # A chunk that was read again returns its rows again.
             here = Counter(dict.fromkeys(here, 1))
@@ -232,7 +233,7 @@ class _Rows:
 
     Attributes
     ----------
-    copies : how often each row is there, by its digest.
+    copies : how often each row is there, by its digest; see `of`.
     rows : the values of some.
     newest : on the side of Delta, the packed position of each row's last change.
     """
@@ -240,6 +241,10 @@ class _Rows:
     copies: dict[bytes, Counter[bytes]]
     rows: dict[bytes, Mapping[str, Any]]
     newest: dict[bytes, int]
+
+    def of(self, digest: bytes) -> Counter[bytes]:
+        """Return how often each row with this key is there, by its digest."""
+        return self.copies.get(digest, _NO_ROWS)
 
     @classmethod
     def read(
@@ -249,7 +254,7 @@ class _Rows:
         wanted: set[bytes],
         sampled: set[bytes],
     ) -> _Rows:
-        copies: dict[bytes, Counter[bytes]] = {digest: Counter() for digest in wanted}
+        copies: dict[bytes, Counter[bytes]] = {}
         rows: dict[bytes, Mapping[str, Any]] = {}
         newest: dict[bytes, int] = {}
         for whole in parts:
@@ -260,7 +265,7 @@ class _Rows:
             for place, (digest, row) in enumerate(zip(keys, contents, strict=True)):
                 if digest not in wanted:
                     continue
-                copies[digest][row] += 1
+                copies.setdefault(digest, Counter())[row] += 1
                 if places is not None:
                     newest[digest] = max(newest.get(digest, 0), places[place])
                 if digest in sampled and digest not in rows:

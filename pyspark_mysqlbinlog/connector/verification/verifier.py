@@ -44,7 +44,12 @@ from pyspark_mysqlbinlog.connector.verification.digests import digests_of
 from pyspark_mysqlbinlog.connector.verification.partitions import HashPartitions, partition_count
 from pyspark_mysqlbinlog.connector.verification.results import TableResult
 from pyspark_mysqlbinlog.connector.verification.server_table import ComparedServer, ServerTable
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, UnknownTableError
+from pyspark_mysqlbinlog.errors import (
+    MirrorError,
+    MySQLBinlogError,
+    OptionError,
+    UnknownTableError,
+)
 from pyspark_mysqlbinlog.names import Table, quoted, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -104,6 +109,8 @@ class Verifier:
     def results(self) -> Iterator[TableResult]:
         """Compare the tables one after the other; raises what connecting to the server raises."""
         server, tables = self._look()
+        # Positions of one server are meaningless on another.
+        self._options = self._options.bound_to(server.uuid)
         case_sensitive = server.facts.case_sensitive
         captured = CapturedTables.of(self._options, {}, case_sensitive=case_sensitive)
         conditions = self._options.conditions(case_sensitive)
@@ -115,7 +122,8 @@ class Verifier:
             began = monotonic()
             try:
                 check_distinct((column.name for column in schema.columns), schema.full_name)
-                options = self._options_of(table)
+                _check_key(schema)
+                options = self._options_of(table).bound_to(server.uuid)
                 condition = conditions.get(folded(table))
                 rows = ServerTable(server, options, whole, schema, condition)
                 result = self._compare(table, rows, server)
@@ -266,6 +274,16 @@ def _first(parts: Iterator[pa.Table]) -> tuple[pa.Table | None, int]:
         if taken.num_rows:
             kept.append(taken)
     return (pa.concat_tables(kept) if kept else None), more
+
+
+def _check_key(schema: TableSchema) -> None:
+    """MirrorError if a column of the key is excluded: a mirror stops such a table."""
+    missing = {*schema.row_key} - {column.name for column in schema.columns}
+    if missing:
+        raise MirrorError(
+            f"excludeColumns excludes {min(missing)}, a column of the key that identifies rows",
+            table=schema.full_name,
+        )
 
 
 def _key_bytes(rows: ServerTable) -> int:
