@@ -13,7 +13,14 @@ from pyspark_mysqlbinlog.connector.cli.main import app
 __all__ = ["command_table"]
 
 # The type of a parameter -> the name of its value.
-_VALUES = {"bool": "", "int": "integer", "str": "text", "Path": "path", "list": "text, repeatable"}
+_VALUES = {
+    "bool": "",
+    "int": "integer",
+    "float": "number",
+    "str": "text",
+    "Path": "path",
+    "list": "text, repeatable",
+}
 
 
 class _Flag(NamedTuple):

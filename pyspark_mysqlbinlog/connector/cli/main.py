@@ -10,6 +10,7 @@ from pyspark_mysqlbinlog.connector.cli.doctor import doctor
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 from pyspark_mysqlbinlog.connector.cli.inspect import inspect
 from pyspark_mysqlbinlog.connector.cli.tail import tail
+from pyspark_mysqlbinlog.connector.cli.verify import verify
 
 __all__ = ["app"]
 
@@ -47,6 +48,7 @@ app.command()(doctor)
 app.command()(ingest)
 app.command()(inspect)
 app.command()(tail)
+app.command()(verify)
 
 if __name__ == "__main__":
     app()

@@ -108,7 +108,12 @@ _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 
 
 def read_chunks(
-    options: Options, partition: ChunkPartition, schema: pa.Schema, *, typed: bool = False
+    options: Options,
+    partition: ChunkPartition,
+    schema: pa.Schema,
+    *,
+    typed: bool = False,
+    retries: bool = True,
 ) -> Generator[pa.RecordBatch]:
     """Yield the record batches of one task's chunks.
 
@@ -116,6 +121,8 @@ def read_chunks(
     typed : rows have a schema of their own instead, `typed_schema` of the table at the
         watermark. Exceptions: tables that are read at one binlog position
         (`snapshotExactKeyless`), and tables whose columns can't be typed.
+    retries : read a chunk again after an error that this may help. Its rows before are returned
+        twice then.
 
     A caller that does not consume all batches must close it: it holds a connection and a thread.
 
@@ -126,7 +133,7 @@ def read_chunks(
     """
     with _Connected(options, partition, typed=typed) as connected:
         for chunk in partition.chunks:
-            for attempt in _tries():
+            for attempt in _tries(_MIN_TRIES if retries else 1):
                 with attempt:
                     number = attempt.retry_state.attempt_number
                     yield from _read_chunk(connected, chunk, schema, number)
@@ -422,11 +429,12 @@ def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
 
-def _tries() -> Retrying:
-    """Return the retries of one chunk, as long as a retry may help."""
+def _tries(least: int) -> Retrying:
+    """Return the tries of one chunk, as long as another one may help; one only if that is least."""
+    last = stop_after_attempt(least)
     return Retrying(
         retry=retry_if_exception(_is_worth_another_try),
-        stop=stop_all(stop_after_attempt(_MIN_TRIES), stop_after_delay(_RETRY_SECONDS)),
+        stop=last if least == 1 else stop_all(last, stop_after_delay(_RETRY_SECONDS)),
         wait=wait_random_exponential(multiplier=0.1, max=5.0),
         before_sleep=_log,
         retry_error_callback=_give_up,

@@ -68,6 +68,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 
 if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
     from pyspark.sql import SparkSession
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
@@ -326,6 +327,10 @@ class DeltalakeTarget(CommittingTarget):
                 updates={SEQ: zero}, commit_properties=_commit_properties(None)
             )
         )
+
+    def dataset(self) -> Dataset:
+        """Return the rows of the version that decisions are based on, to be read in parts."""
+        return self._there().to_pyarrow_dataset()
 
     def count(self) -> int:
         table = self._opened()

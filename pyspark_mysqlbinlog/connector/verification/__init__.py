@@ -1,0 +1,1 @@
+"""Compares Delta tables with the MySQL tables that they mirror."""
