@@ -112,8 +112,8 @@ class SnapshotState:
         found = {table for table, until in self.high_watermarks.items() if until > place}
         of_batch = self.empty.union(chunk.table for chunk in self.chunks)
         begun = {load.table for load in self.pending if load.after is not None}
-        if of_batch - found:
-            # No high watermarks were recorded.
+        if any(self.high_watermarks.get(table) != UNKNOWN_END for table in of_batch):
+            # A query that cannot fail over planned them, and recorded less.
             begun |= self.completed
         return frozenset(found | of_batch | begun)
 

@@ -18,6 +18,7 @@ from helpers.change_logs import assert_keyless_replay, assert_replay, change_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_process import last_offset
 from helpers.mirror_steps import around_batch
+from helpers.purges import purge
 from helpers.replication import (
     promote,
     replicate,
@@ -234,6 +235,24 @@ def die_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(MirroredTable, "apply", applied)
     monkeypatch.setattr(ChangeLog, "append", appended)
+
+
+def test_batch_with_snapshot_rows_that_was_purged(
+    lost: Lost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server is alive, and the other one has it."""
+    lost.mirrored.options["failOnDataLoss"] = "false"
+    with monkeypatch.context() as patched:
+        around_batch(patched, 2, lambda: lost.mirrored.execute("UPDATE big SET v = 3", KEPT_OF_K))
+        around_batch(patched, 3, lambda: die_in_part(patched))
+        run_killed(lost)
+    wait_for_replica(lost.replica, lost.primary)
+    purge(lost.primary)
+    lost.mirrored.execute(*KEPT)
+    wait_for_replica(lost.replica, lost.primary)
+    lost.mirrored.run()
+    assert last_offset(lost.mirrored.folder)["epoch"] == 2
+    lost.assert_equal()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -12,7 +12,7 @@ the lost server can't be taken over: rows of prepared XA transactions, and DDL i
 batch. Then the stream waits for the lost server.
 
 Rows of a snapshot are read at the end of the binlog, ahead of the stream. Until the stream gets
-there, they may include transactions that another server lacks for ever. A mirror reads such tables
+there, they may include transactions that another server never gets. A mirror reads such tables
 again from their beginnings, which removes what the other server does not have. A batch that was
 planned with their rows is repeated without them (see connector/delta/query/lost_batch.py). The
 rows of other streams can't be removed: they wait for the lost server. Tables of which nothing was
@@ -194,18 +194,22 @@ class StreamFailover:
         is_ahead = last.reads_chunks_since(first) or bool(first.read_ahead & _partly_read(last))
         return self._for_mirror and self.is_possible and is_ahead
 
-    def without_chunks(self, first: Offset, last: Offset) -> Offset | None:
+    def without_chunks(
+        self, first: Offset, last: Offset, *, has_purged: bool = False
+    ) -> Offset | None:
         """Return the end of a mirror's planned batch as another server can repeat it.
 
         The tables that were read ahead, in this batch or before it, are pending from their
         beginnings, and the batch has no rows of them. None if the server of the batch is there, or
         if no other one is proven to repeat it, within `retryTimeout`.
+
+        has_purged : the server of the batch has purged a part of it.
         """
         state = last.snapshot_state
         if not self.is_possible or state is None or first.epoch != last.epoch:
             return None
         ahead = first.read_ahead | last.read_ahead
-        if not ahead or not self.is_lost(last):
+        if not ahead or not (has_purged or self.is_lost(last)):
             return None
         state = replace(
             state.reading_again(sorted(ahead & state.tables)).without_batch(),

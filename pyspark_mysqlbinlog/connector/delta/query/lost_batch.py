@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
 from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
-from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 if TYPE_CHECKING:
@@ -54,19 +54,25 @@ def change_lost_batch(spark: SparkSession, checkpoint: str, options: Options) ->
         begin, end = offsets.end(spark, last - 1), offsets.end(spark, last)
         if offsets.query_id(spark) in {query.id for query in spark.streams.active}:
             return
-        if (
-            repeatable := StreamFailover(options, for_mirror=True).without_chunks(begin, end)
-        ) is not None:
+        failover = StreamFailover(options, for_mirror=True)
+        has_purged = _has_purged(begin, end, options)
+        repeatable = failover.without_chunks(begin, end, has_purged=has_purged)
+        if repeatable is not None:
             _LOG.warning(
-                "batch %d, to %s, was planned on the server %s, which is lost: it is repeated"
-                " without the rows of a snapshot, and these tables are read again: %s",
+                "batch %d, to %s, was planned on the server %s, which is lost or has purged its"
+                " binlog: it is repeated without the rows of a snapshot, and these tables are read"
+                " again: %s",
                 last,
                 end.position,
                 end.server_uuid,
                 ", ".join(".".join(table) for table in sorted(repeatable.read_ahead)),
             )
             offsets.replace_end(spark, last, repeatable)
-        elif not options.fail_on_data_loss and _is_lost(begin, end, options):
+        elif (
+            not options.fail_on_data_loss
+            and has_purged
+            and failover.replayed_after_purge(begin, end) is None
+        ):
             _LOG.warning(
                 "batch %d, from %s to %s, was planned before, and the server has purged its binlog"
                 " since: it is planned again",
@@ -79,16 +85,16 @@ def change_lost_batch(spark: SparkSession, checkpoint: str, options: Options) ->
         return
 
 
-def _is_lost(begin: Offset, end: Offset, options: Options) -> bool:
-    """Return whether the binlog between two offsets is purged, and no other server has it."""
+def _has_purged(begin: Offset, end: Offset, options: Options) -> bool:
+    """Return whether the server of a batch has purged a part of its binlog."""
     if begin.epoch != end.epoch or begin.order >= end.order:
         return False  # it has no part of the binlog
     settings = options.bound_to(begin.server_uuid).server_settings()
-    with ReplicaClient.connect(settings) as client:
-        if not is_lost(client, begin, end):
-            return False
-    failover = StreamFailover(options, for_mirror=True)
-    return failover.replayed_after_purge(begin, end) is None
+    try:
+        with ReplicaClient.connect(settings) as client:
+            return is_lost(client, begin, end)
+    except ConnectionFailedError:
+        return False
 
 
 def _numbers(spark: SparkSession, location: str) -> set[int]:

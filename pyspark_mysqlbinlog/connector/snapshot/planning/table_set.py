@@ -192,8 +192,8 @@ def note_read(before: SnapshotState, planned: SnapshotState) -> SnapshotState:
 def after_failover(state: SnapshotState, position: Position, begin: Position) -> SnapshotState:
     """Return the state with which another server continues.
 
-    Tables that were read ahead are read again: the other server may lack changes that their rows
-    include, for ever.
+    Tables that were read ahead are read again: their rows may include changes that the other server
+    never gets.
 
     position : where the lost server's binlog ends for the stream.
     begin : where the other server continues, in its own positions.
