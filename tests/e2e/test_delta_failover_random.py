@@ -59,8 +59,8 @@ CHANGES = (
 )
 
 
-# Of each table that is snapshotted.
-ROWS = 1_500
+# In tables that are snapshotted.
+KEYS = 3_000
 
 
 class Killed(Exception):  # noqa: N818 (in place of a kill)
@@ -225,7 +225,8 @@ def fail_over_in_snapshot(
         for table in TABLES:
             columns = "(v, pad)" if table == "k" else "(id, v, pad)"
             row = "({0} % 20, 'p')" if table == "k" else "({0}, 1, 'p')"
-            rows = ",".join(map(row.format, range(ROWS)))
+            # Every second one, so that others come in between.
+            rows = ",".join(map(row.format, range(0, KEYS, 2)))
             pad = f"ALTER TABLE shop.{table} ADD pad CHAR(150) NOT NULL DEFAULT ''"
             primary.execute(pad, f"INSERT INTO shop.{table} {columns} VALUES {rows}")
         wait_for_replica(replica, primary)
@@ -238,8 +239,7 @@ def fail_over_in_snapshot(
             host=",".join(f"{server.host}:{server.port}" for server in pair),
             connectTimeout="2s",
             retryTimeout="4s",
-            maxBytesPerTrigger="20k",
-            targetPartitionBytes="4000",
+            maxRowsPerTrigger="1000",
         )
         mirrored.settings["change_log"] = change_log_of(mirrored)
         if reloads:
@@ -274,7 +274,7 @@ def fail_over_in_snapshot(
             patched.setattr(chunk_reader, "_RETRY_SECONDS", 1.0)
             patched.setattr(chunk_reader, "_MIN_TRIES", 2)
             around_batch(patched, rng.randint(2, 7), before, after)
-            with writing(primary, seed, ROWS):
+            with writing(primary, seed, KEYS):
                 if how == "alive":
                     mirrored.run()
                 else:
@@ -283,7 +283,7 @@ def fail_over_in_snapshot(
         if how != "alive":
             primary.kill()
             _switch(mirrored, pair)
-        with writing(replica, seed + 1, ROWS):
+        with writing(replica, seed + 1, KEYS):
             mirrored.run()
         mirrored.run()
         assert last_offset(folder)["epoch"] == 2

@@ -42,7 +42,7 @@ CREATE = (
         for table in KEYS
     ),
     "CREATE TABLE shop.k (v INT)",
-    f"INSERT INTO shop.big (id, v) VALUES {','.join(f'({n}, 1)' for n in range(1, 3_001))}",
+    f"INSERT INTO shop.big (id, v) VALUES {','.join(f'({n}, 1)' for n in range(1, 6_001, 2))}",
     "INSERT INTO shop.emptied (id, v) VALUES (1, 1), (2, 2)",
     "INSERT INTO shop.gone (id, v) VALUES (1, 1), (2, 2)",
     "INSERT INTO shop.k VALUES (1), (1), (2)",
@@ -50,21 +50,23 @@ CREATE = (
 )
 # On the primary alone.
 LOST = (
-    "INSERT INTO big (id, v) VALUES (4000, 1)",
-    "DELETE FROM big WHERE id % 7 = 0 OR id > 2990",
+    # Between those that the snapshot reads, and after them.
+    "INSERT INTO big (id, v) SELECT id + 1, 9 FROM big WHERE id % 3 = 0",
+    "INSERT INTO big (id, v) VALUES (7000, 1)",
+    "DELETE FROM big WHERE id % 7 = 0 OR id > 5990",
     "UPDATE big SET v = 66 WHERE id % 5 = 0",
     "DELETE FROM emptied",
     "DROP TABLE gone",
     "DELETE FROM k WHERE v = 1",
     "INSERT INTO k VALUES (7)",
     "UPDATE small SET v = 5",
-    "INSERT INTO small (id, v) VALUES (9, 9)",
+    "INSERT INTO small (id, v) VALUES (0, 9), (9, 9)",
     "DELETE FROM small WHERE id = 1",
 )
 KEPT = (
     "UPDATE big SET v = v + 1 WHERE id % 11 = 0",
     "DELETE FROM big WHERE id % 13 = 0",
-    "REPLACE INTO big (id, v) VALUES (4001, 1)",
+    "REPLACE INTO big (id, v) VALUES (7001, 1)",
     "REPLACE INTO emptied (id, v) VALUES (3, 3)",
     "UPDATE gone SET v = 3",
     "INSERT INTO k VALUES (2), (8)",
@@ -92,8 +94,7 @@ class Lost:
             startingOffset="snapshot",
             connectTimeout="2s",
             retryTimeout="20s",
-            maxBytesPerTrigger="20k",
-            targetPartitionBytes="4000",
+            maxRowsPerTrigger="600",
             host=",".join(f"{server.host}:{server.port}" for server in pair),
             **options,
         )
