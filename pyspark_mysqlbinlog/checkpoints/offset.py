@@ -37,6 +37,7 @@ from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
+from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["OFFSET_VERSION", "PAYLOADS", "Offset"]
 
@@ -89,6 +90,12 @@ class Offset:
     def order(self) -> tuple[int, int, int]:
         """The sort key of offsets."""
         return self.epoch, self.position.number, self.position.pos
+
+    @property
+    def read_ahead(self) -> frozenset[Table]:
+        """The tables whose snapshot rows may include changes after the boundary."""
+        state = self.snapshot_state
+        return frozenset() if state is None else state.read_ahead_of(self.position.order)
 
     def reads_chunks_since(self, start: Offset) -> bool:
         """Whether the batch from `start` to here reads chunks of a snapshot."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import bz2
 import json
 from base64 import b85decode, b85encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Bound", "Chunk", "SnapshotState", "TableSnapshotState"]
+__all__ = ["UNKNOWN_END", "Bound", "Chunk", "SnapshotState", "TableSnapshotState"]
 
 _COMPRESSED = "bz2,"
 
@@ -28,6 +28,8 @@ _COMPRESSED = "bz2,"
 Bound = tuple[str, ...]
 # A binlog file's number, and the byte offset in it.
 Place = tuple[int, int]
+# After every place: a high watermark that is not determined yet.
+UNKNOWN_END: Place = (1 << 62, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class SnapshotState:
     reload : the ID of the last `reload` that was begun; empty if there was none.
     high_watermarks : table -> the position up to which its chunks may include changes of the
         binlog, ordered relative to the offset's file (see connector/log/file_order.py). Only if it
-        is after the offset, and the consumer needs it.
+        is after the offset, and the consumer needs it. If another server may continue, also of
+        tables that were found to have no more rows; UNKNOWN_END in the batch that ends here.
     invalidated_at : the position after the statement for which a table is snapshotted again, until
         that is done.
     empty : tables without rows to snapshot, as the batch that ends here found. It has no chunk of
@@ -98,6 +101,39 @@ class SnapshotState:
     def is_done(self) -> bool:
         """Whether all tables are complete, or will be with this batch."""
         return not self.pending
+
+    def read_ahead_of(self, place: Place) -> frozenset[Table]:
+        """Return the tables that were read at a position that may be after the offset's.
+
+        Their rows may include changes that the stream has not delivered yet.
+
+        place : of the offset.
+        """
+        found = {table for table, until in self.high_watermarks.items() if until > place}
+        of_batch = self.empty.union(chunk.table for chunk in self.chunks)
+        begun = {load.table for load in self.pending if load.after is not None}
+        if any(self.high_watermarks.get(table) != UNKNOWN_END for table in of_batch):
+            # A query that cannot fail over planned them, and recorded less.
+            begun |= self.completed
+        return frozenset(found | of_batch | begun)
+
+    def reading_again(self, tables: Collection[Table]) -> SnapshotState:
+        """Return the state in which tables are pending from their beginnings, after the others."""
+        pending = tuple(load for load in self.pending if load.table not in tables)
+        return replace(
+            self,
+            completed=self.completed.difference(tables),
+            pending=(*pending, *map(TableSnapshotState, tables)),
+        )
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        """The tables that are complete or pending."""
+        return self.completed.union(load.table for load in self.pending)
+
+    def is_to_begin(self, table: Table) -> bool:
+        """Return whether a table is pending, and nothing of it was read."""
+        return any(load.table == table and load.after is None for load in self.pending)
 
     def without_batch(self) -> SnapshotState:
         """Return the state without what belongs to the batch that ends there."""

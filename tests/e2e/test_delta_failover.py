@@ -89,9 +89,11 @@ def test_mirror_is_equal_after_a_failover(
 
 
 def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
-    spark: SparkSession, pair: list[LocalServer], tmp_path: Path
+    spark: SparkSession,
+    pair: list[LocalServer],
+    tmp_path: Path,
 ) -> None:
-    """The checkpoint's last offset still has the chunks of that batch."""
+    """An empty batch records that they are not ahead of the stream."""
     primary, replica = pair
     mirrored = MirroredDatabase(
         spark,
@@ -103,17 +105,20 @@ def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
         host=",".join(f"{server.host}:{server.port}" for server in pair),
     )
     mirrored.run()
-    snapshot = Offset.from_dict(last_offset(mirrored.folder)).snapshot_state
-    assert snapshot is not None
-    assert snapshot.chunks
+    offset = Offset.from_dict(last_offset(mirrored.folder))
+    assert offset.snapshot_state is not None
+    assert (offset.snapshot_state.is_done, offset.read_ahead) == (True, frozenset())
     wait_for_replica(replica, primary)
     primary.kill()
     promote(replica)
     mirrored.server = replica
     mirrored.options |= {"port": str(primary.port)}
     mirrored.execute("INSERT INTO t VALUES (4, 4)", "DELETE FROM k LIMIT 1")
+    before = mirrored.delta("t").version()
     mirrored.run()
     mirrored.assert_equal(*TABLES)
+    # The failover, and one change.
+    assert mirrored.delta("t").version() == before + 2
 
 
 @pytest.fixture
@@ -185,7 +190,7 @@ def test_planned_batch_that_loses_rows_waits_for_its_server(
     end_in_batch(both, monkeypatch, applied=False)
     wait_for_replica(replica, primary)
     primary.kill()
-    with pytest.raises(StreamingQueryException, match="a snapshot is not done"):
+    with pytest.raises(StreamingQueryException, match="makes rows of a snapshot unknown"):
         both.run()
     primary.start()
     both.run()

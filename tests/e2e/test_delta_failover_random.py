@@ -7,17 +7,19 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pymysql
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import assert_replay, change_log_of, rows_of_log
+from helpers.change_logs import assert_keyless_replay, assert_replay, change_log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_process import last_offset
+from helpers.mirror_steps import around_batch
 from helpers.needed_servers import need
 from helpers.replication import (
     executed_on,
@@ -33,6 +35,7 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
+from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, cause_of
 
 KINDS: dict[str, type[LocalServer]] = {
@@ -47,14 +50,18 @@ CREATE = (
     "CREATE TABLE shop.k (v INT)",
 )
 CHANGES = (
-    "INSERT INTO t VALUES ({key}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
+    "INSERT INTO t (id, v) VALUES ({key}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
     "DELETE FROM t WHERE id = {key}",
-    "REPLACE INTO moved VALUES ({key}, {other})",
+    "REPLACE INTO moved (id, v) VALUES ({key}, {other})",
     "UPDATE IGNORE moved SET id = {other} WHERE id = {key}",
-    "INSERT INTO k VALUES ({key}), ({key})",
+    "INSERT INTO k (v) VALUES ({key}), ({key})",
     "DELETE FROM k WHERE v = {key} LIMIT 1",
     "UPDATE k SET v = {other} WHERE v = {key} LIMIT 1",
 )
+
+
+# In tables that are snapshotted.
+KEYS = 3_000
 
 
 class Killed(Exception):  # noqa: N818 (in place of a kill)
@@ -62,7 +69,7 @@ class Killed(Exception):  # noqa: N818 (in place of a kill)
 
 
 @contextmanager
-def writing(server: LocalServer, seed: int) -> Iterator[None]:
+def writing(server: LocalServer, seed: int, keys: int = 20) -> Iterator[None]:
     """Write small transactions until the end, or until the server is gone."""
     stop, rng = threading.Event(), random.Random(seed)
 
@@ -72,7 +79,7 @@ def writing(server: LocalServer, seed: int) -> Iterator[None]:
                 while not stop.is_set():
                     cursor.execute("BEGIN")
                     for _ in range(rng.randint(1, 4)):
-                        numbers = {"key": rng.randrange(20), "other": rng.randrange(20)}
+                        numbers = {"key": rng.randrange(keys), "other": rng.randrange(keys)}
                         cursor.execute(rng.choice(CHANGES).format(**numbers))
                     cursor.execute("COMMIT")
                     # So that a mirror on a busy machine keeps up.
@@ -191,25 +198,114 @@ def fail_over(
         mirrored.assert_equal(*TABLES)
         for table in ("t", "moved"):
             assert_replay(mirrored, table, "id")
-        _assert_keyless_replay(mirrored)
+        assert_keyless_replay(mirrored, "k")
         return f"driver {how}, primary {'killed, lagging' if missing else 'killed'}"
 
 
-def _assert_keyless_replay(mirrored: MirroredDatabase) -> None:
-    """The change log of the table without a key leaves as many rows as SELECT shows."""
-    rows: list[int] = []
-    for row in rows_of_log(mirrored, "k"):
-        if row["op"] == "reset":
-            rows.clear()
-        if row["before"] is not None:
-            rows.remove(json.loads(row["before"])["v"])
-        if row["after"] is not None:
-            rows.append(json.loads(row["after"])["v"])
-    assert sorted(rows) == sorted(row[0] for row in mirrored.select("k")[1])
+class _Dies(Exception):  # noqa: N818 (in place of a kill)
+    pass
+
+
+def fail_over_in_snapshot(
+    spark: SparkSession,
+    kind: type[LocalServer],
+    folder: Path,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """One history in which tables are being snapshotted; returns what became of the driver.
+
+    From some batch on, the primary's transactions, which snapshot rows include, are on it alone.
+    """
+    rng = random.Random(seed)
+    how = rng.choice(["alive", "applied", "applied in part", "planned", "reading"])
+    reloads = rng.random() < 0.5
+    with replicating_servers(kind) as pair:
+        primary, replica = pair
+        primary.execute(*CREATE)
+        for table in TABLES:
+            columns = "(v, pad)" if table == "k" else "(id, v, pad)"
+            row = "({0} % 20, 'p')" if table == "k" else "({0}, 1, 'p')"
+            # Every second one, so that others come in between.
+            rows = ",".join(map(row.format, range(0, KEYS, 2)))
+            pad = f"ALTER TABLE shop.{table} ADD pad CHAR(150) NOT NULL DEFAULT ''"
+            primary.execute(pad, f"INSERT INTO shop.{table} {columns} VALUES {rows}")
+        wait_for_replica(replica, primary)
+        mirrored = MirroredDatabase(
+            spark,
+            primary,
+            "shop",
+            folder,
+            startingOffset="snapshot",
+            host=",".join(f"{server.host}:{server.port}" for server in pair),
+            connectTimeout="2s",
+            retryTimeout="4s",
+            maxRowsPerTrigger="1000",
+        )
+        mirrored.settings["change_log"] = change_log_of(mirrored)
+        if reloads:
+            mirrored.run()
+            mirrored.execute("INSERT INTO k (v) VALUES (1)")
+            mirrored.options["reload"] = "again: shop.*"
+
+        def before() -> None:
+            planned = _planned(folder)
+            wait_until(
+                lambda: not planned.difference(_executed(replica)), "the replica has the batch"
+            )
+            stop_applying(replica)
+            if how == "planned":
+                raise _Dies
+            # So that rows are read that the replica lacks.
+            sleep(0.2)
+            if how == "reading":
+                primary.kill()
+            if how == "applied in part":
+                stack.enter_context(killed_in_batch(rng, monkeypatch))
+
+        def after() -> None:
+            if how == "alive":
+                primary.kill()
+                _switch(mirrored, pair)
+            else:
+                raise _Dies
+
+        with ExitStack() as stack, monkeypatch.context() as patched:
+            # Where the mirror itself reads; a task retries for a minute.
+            patched.setattr(chunk_reader, "_RETRY_SECONDS", 1.0)
+            patched.setattr(chunk_reader, "_MIN_TRIES", 2)
+            around_batch(patched, rng.randint(2, 7), before, after)
+            with writing(primary, seed, KEYS):
+                if how == "alive":
+                    mirrored.run()
+                else:
+                    with pytest.raises(Exception, match=r"Dies|Killed|start the query again"):
+                        mirrored.run()
+        if how != "alive":
+            primary.kill()
+            _switch(mirrored, pair)
+        with writing(replica, seed + 1, KEYS):
+            mirrored.run()
+        mirrored.run()
+        assert last_offset(folder)["epoch"] == 2
+        assert GtidSet.parse(last_offset(folder)["gtid"]) == _executed(replica)
+        mirrored.assert_equal(*TABLES)
+        for table in ("t", "moved"):
+            assert_replay(mirrored, table, "id")
+        assert_keyless_replay(mirrored, "k")
+        return f"driver {how}, {'reload' if reloads else 'snapshot'}"
+
+
+def _switch(mirrored: MirroredDatabase, pair: list[LocalServer]) -> None:
+    primary, replica = pair
+    promote(replica)
+    mirrored.server = replica
+    mirrored.options |= {"port": str(primary.port)}
 
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("history", [fail_over, fail_over_in_snapshot])
 @pytest.mark.parametrize(
     "rounds",
     [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
@@ -220,10 +316,11 @@ def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
+    history: Callable[..., str],
     rounds: int,
 ) -> None:
     need(KINDS[kind])
     for seed in range(ddl_seed, ddl_seed + rounds):
         logging.getLogger(__name__).warning("DDL_SEED=%d", seed)
-        how = fail_over(spark, KINDS[kind], tmp_path / str(seed), seed, monkeypatch)
+        how = history(spark, KINDS[kind], tmp_path / str(seed), seed, monkeypatch)
         logging.getLogger(__name__).warning("%s", how)

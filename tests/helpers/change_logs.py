@@ -11,7 +11,14 @@ from deltalake import DeltaTable
 
 from helpers.delta_mirrors import MirroredDatabase
 
-__all__ = ["assert_replay", "change_log_of", "log_of", "replayed", "rows_of_log"]
+__all__ = [
+    "assert_keyless_replay",
+    "assert_replay",
+    "change_log_of",
+    "log_of",
+    "replayed",
+    "rows_of_log",
+]
 
 
 def change_log_of(mirrored: MirroredDatabase) -> str:
@@ -57,6 +64,20 @@ def assert_replay(mirrored: MirroredDatabase, table: str, *key: str) -> list[dic
     found = [tuple(row.get(name) for name in names) for row in replayed(rows, *key)]
     assert repr(sorted(found, key=repr)) == repr(selected), table
     return rows
+
+
+def assert_keyless_replay(mirrored: MirroredDatabase, table: str) -> None:
+    """AssertionError unless the change log of a table `(v INT)` leaves the rows SELECT shows."""
+    changes = rows_of_log(mirrored, table)
+    # Changes before all of its rows are in them.
+    begins = [at for at, row in enumerate(changes) if row["op"] in {"reset", "t"}]
+    rows: list[int] = []
+    for row in changes[max(begins, default=0) :]:
+        if row["before"] is not None:
+            rows.remove(json.loads(row["before"])["v"])
+        if row["after"] is not None:
+            rows.append(json.loads(row["after"])["v"])
+    assert sorted(rows) == sorted(row[0] for row in mirrored.select(table)[1]), table
 
 
 def _drops(row: dict[str, Any]) -> bool:

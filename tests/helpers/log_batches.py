@@ -83,6 +83,7 @@ class LogBatches:
             self.query,
             self.number,
             self.start,
+            position,
             CommitMarker(log, pack_position(position), None, (self.query, self.number)),
             load,
             snapshot_before=self.load,

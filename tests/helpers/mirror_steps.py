@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
+from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 
-__all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
+__all__ = [
+    "CHECKPOINTS",
+    "around_batch",
+    "checkpoint_names",
+    "killed_behind",
+    "made_ahead",
+    "with_short_steps",
+]
 
 # What may become of a checkpoint behind a kill.
 CHECKPOINTS = ("goes on", "lost")
+Hook = Callable[[], None]
 
 
 class _Killed(Exception):  # noqa: N818 (in place of a kill)
@@ -82,3 +92,25 @@ def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         patched.setattr(BatchRunner, "_apply_sub_batch", killed)
         with pytest.raises(Exception, match=_Killed.__name__):
             yield
+
+
+def around_batch(
+    monkeypatch: pytest.MonkeyPatch, number: int, before: Hook, after: Hook = lambda: None
+) -> None:
+    """Let something happen before the rows of a batch are read, and after it is applied.
+
+    number : of a batch from the next one on.
+    """
+    call = DeltaMirror.__call__
+    left = number
+
+    def called(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            before()
+        call(mirror, batch, number)
+        if left == 0:
+            after()
+
+    monkeypatch.setattr(DeltaMirror, "__call__", called)

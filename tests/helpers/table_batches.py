@@ -138,6 +138,7 @@ class TableBatches:
             self.query,
             self.number,
             position(self.start),
+            position(end),
             mark,
             load,
             reloads=reloads,

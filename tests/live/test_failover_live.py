@@ -209,18 +209,56 @@ def test_server_that_is_back_is_read_on(pair: list[LocalServer], new_stream: New
     assert (got, start["epoch"]) == ([4], 0)
 
 
-def test_failover_during_a_snapshot_is_refused(
+def test_rows_of_a_snapshot_that_the_replica_may_lack_wait_for_their_server(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
     spark = stream(new_stream, pair, startingOffset="snapshot", retryTimeout="3s")
     start = spark.initial()
+    end = spark.next_batch(start)
+    stop_applying(replica)
+    insert(primary, TABLE, 0)
+    # It has a row that the stream has not come to.
+    assert sorted(ids(spark.rows(start, end))) == [0, 1, 2]
+    primary.kill()
+    refused = r"a snapshot is not done; rows of failover\.t were read there; bring it back"
+    with pytest.raises(FailoverError, match=refused):
+        read_until(spark, end, 4)
+    primary.start()
+    insert(primary, TABLE, 4)
+    assert read_until(stream(new_stream, pair), end, 4)[0] == [0, 4]
+
+
+def test_snapshot_of_which_nothing_was_read_begins_on_the_replica(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair, startingOffset="snapshot")
+    start = spark.initial()
     wait_for_replica(replica, primary)
     primary.kill()
-    with pytest.raises(FailoverError, match="a snapshot is not done; bring it back"):
-        read_until(spark, start, 2)
-    primary.start()
-    assert sorted(read_until(stream(new_stream, pair), start, 2)[0]) == [1, 2]
+    promote(replica)
+    got, start = read_until(spark, start, 2)
+    assert (sorted(got), start["epoch"]) == ([1, 2], 2)
+
+
+def test_stream_continues_on_the_replica_after_a_snapshot(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
+    """An empty batch records that its rows include nothing that was not delivered."""
+    primary, replica = pair
+    spark = stream(new_stream, pair, startingOffset="snapshot")
+    start = spark.initial()
+    got, start = read_until(spark, start, 2)
+    spark.wait_for_tail(primary)
+    end = spark.latest(start)
+    assert (end != start, spark.rows(start, end), spark.latest(end)) == (True, [], end)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    insert(replica, TABLE, 3)
+    got, start = read_until(spark, end, 3)
+    assert (got, start["epoch"]) == ([3], 2)
 
 
 def test_another_server_continues_behind_the_same_name(

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner, 
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
     use_filesystem_checkpoint_manager,
 )
-from pyspark_mysqlbinlog.connector.delta.query.lost_batch import remove_lost_batch
+from pyspark_mysqlbinlog.connector.delta.query.lost_batch import change_lost_batch
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     MirrorProgress,
 )
@@ -159,8 +159,7 @@ class DeltaMirror:
         )
         if trigger:
             writer = writer.trigger(**trigger)
-        if not self._parsed.fail_on_data_loss:
-            remove_lost_batch(spark, self._checkpoint, self._parsed)
+        change_lost_batch(spark, self._checkpoint, self._parsed)
         try:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 query = writer.start()

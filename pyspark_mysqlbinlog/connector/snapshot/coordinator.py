@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import UNKNOWN_END, SnapshotState
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
@@ -29,6 +29,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     check_conditions,
     follow_options,
     next_sequence,
+    note_read,
     record_high_watermark,
     reload_tables,
 )
@@ -192,7 +193,14 @@ class SnapshotCoordinator:
         if any(captures(*table) for table in renamed):
             self._planner.forget()
         if self.unknown_rows is None:
-            return None if state is None else advance(state, history, position, captures, renamed)
+            if state is None:
+                return None
+            followed = advance(state, history, position, captures, renamed)
+            if not self._options.can_fail_over:
+                return followed
+            # A mirror may read the rest of such a table again (snapshotWhere).
+            again = dict.fromkeys(altered_tables(state, history, start, position), UNKNOWN_END)
+            return replace(followed, high_watermarks={**followed.high_watermarks, **again})
         altered = altered_tables(state or SnapshotState(), history, start, position)
         # An invalidating statement outweighs an ALTER during the reads.
         lost = {
@@ -231,16 +239,22 @@ class SnapshotCoordinator:
         self._planner.forget()
         if self.unknown_rows is not None:
             self.unknown_rows.forget()
-        return after_gap(state, history, position, self._tables.captures, reloads=reloads)
+        after = after_gap(state, history, position, self._tables.captures, reloads=reloads)
+        if not self._options.can_fail_over:
+            return after
+        ahead = after.completed.intersection(state.read_ahead_of(BEGINNING.order))
+        return replace(after, high_watermarks=dict.fromkeys(ahead, UNKNOWN_END))
 
-    def with_invalidated(
+    def with_high_watermarks(
         self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
     ) -> SnapshotState:
         """Return the state at an offset, with the binlog end that its chunks may have seen."""
-        if self.unknown_rows is None or not (state.chunks or state.high_watermarks):
+        is_needed = self.unknown_rows is not None or self._options.can_fail_over
+        if not is_needed or not (state.chunks or state.high_watermarks):
             return state
         if self._noted is None or self._noted[:2] != (offset, state):
-            end = end_of_log() if state.chunks else offset.position
+            has_read = state.chunks or UNKNOWN_END in state.high_watermarks.values()
+            end = end_of_log() if has_read else offset.position
             self._noted = offset, state, record_high_watermark(state, offset.position, end)
         return self._noted[2]
 
@@ -275,6 +289,8 @@ class SnapshotCoordinator:
         if planned is None:
             return None
         planned = replace(planned, high_watermarks=until, invalidated_at=lost)
+        if self._options.can_fail_over:
+            planned = note_read(state, planned)
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()

@@ -8,31 +8,43 @@ those of the offsets before and after it. No checkpoint records that, so the epo
 after each restart: whatever was read again by an earlier process is before what follows.
 
 Everything else in a checkpoint belongs to the tables, not to a server. What refers to positions of
-the lost server can't be taken over: a snapshot that is not done, rows of prepared XA transactions,
-and DDL inside of a planned batch. Then the stream waits for the lost server.
+the lost server can't be taken over: rows of prepared XA transactions, and DDL inside of a planned
+batch. Then the stream waits for the lost server.
+
+Rows of a snapshot are read at the end of the binlog, ahead of the stream. Until the stream gets
+there, they may include transactions that another server never gets. A mirror reads such tables
+again from their beginnings, which removes what the other server does not have. A batch that was
+planned with their rows is repeated without them (see connector/delta/query/lost_batch.py). The
+rows of other streams can't be removed: they wait for the lost server. Tables of which nothing was
+read yet, and those that the stream has passed, are no obstacle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import UNKNOWN_END, Place, SnapshotState
 from pyspark_mysqlbinlog.connector.gtids.successor import Successor, find_successor, successor_on
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
+from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import after_failover
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, FailoverError, LostConnectionError
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["StreamFailover"]
+__all__ = ["RESTART", "StreamFailover"]
 
 # A planned batch that is read from another server has the epoch in between.
 _EPOCHS = 2
+_RELOAD = "start again with a new checkpoint and reload the tables"
+RESTART = "start the query again: then another one continues, if its GTIDs prove that it can"
 
 
 class StreamFailover:
@@ -74,7 +86,7 @@ class StreamFailover:
         FailoverError : what the offset refers to is known by positions of its server alone, and
             that is not back within `retryTimeout`.
         """
-        if (reason := _bound_to_server(offset)) is not None:
+        if (reason := self._bound_to_server(offset)) is not None:
             self._wait_for(offset, reason)
             return None
         found = call_with_retry(self._options.retry_timeout, self._successor_if_lost, offset)
@@ -89,7 +101,7 @@ class StreamFailover:
 
         None if no other one is proven to have it, within `retryTimeout`.
         """
-        if not self.is_possible or _bound_to_server(offset) is not None:
+        if not self.is_possible or self._bound_to_server(offset) is not None:
             return None
         try:
             found = self._successor(offset)
@@ -112,6 +124,8 @@ class StreamFailover:
             found.position,
             offset.epoch + _EPOCHS,
         )
+        if again := offset.read_ahead:
+            LOG.warning("tables that were being read there are read again: %s", _names(again))
 
     def after_replay(self, offset: Offset) -> Offset | None:
         """Return the offset in the next epoch if the batch before it may have been read elsewhere.
@@ -146,7 +160,9 @@ class StreamFailover:
             return first, last
         reason = self._reason_not_to_replay(first, last)
         if reason is not None:
-            self._wait_for(last, f"{reason}, which was planned from {first.position} there")
+            remedy = RESTART if self.is_changed_at_start(first, last) else _RELOAD
+            told = f"{reason}; the batch was planned from {first.position} there"
+            self._wait_for(last, told, remedy)
             return first, last
         return self._on_another(first, last)
 
@@ -166,11 +182,52 @@ class StreamFailover:
     def _reason_not_to_replay(self, first: Offset, last: Offset) -> str | None:
         """Return why a planned batch can only be read from its own server; None if it may be."""
         if last.reads_chunks_since(first):
-            return "the batch has chunks of a snapshot"
+            return f"the batch has snapshot rows of {_names(last.read_ahead)}"
         history = SchemaHistory.unpack(last.schemas)
         if history.from_position(last.position) != history:
             return "tables change in the batch"
-        return _bound_to_server(first) or _bound_to_server(last)
+        if _invalidated(last) - _invalidated(first):
+            return "a statement in the batch makes rows of a snapshot unknown"
+        if self._for_mirror and (ahead := first.read_ahead & _partly_read(last)):
+            return f"the batch follows snapshot rows of {_names(ahead)}"
+        return self._bound_to_server(first) or self._bound_to_server(last)
+
+    def is_changed_at_start(self, first: Offset, last: Offset) -> bool:
+        """Whether another server repeats a planned batch after the next start of a mirror.
+
+        That is because of snapshot rows: see `without_chunks`.
+        """
+        is_ahead = last.reads_chunks_since(first) or bool(first.read_ahead & _partly_read(last))
+        return self._for_mirror and self.is_possible and is_ahead
+
+    def without_chunks(
+        self, first: Offset, last: Offset, *, has_purged: bool = False
+    ) -> Offset | None:
+        """Return the end of a mirror's planned batch as another server can repeat it.
+
+        The tables that were read ahead, in this batch or before it, are pending from their
+        beginnings, and the batch has no rows of them. None if the server of the batch is there, or
+        if no other one is proven to repeat it, within `retryTimeout`.
+
+        has_purged : the server of the batch has purged a part of it.
+        """
+        state = last.snapshot_state
+        if not self.is_possible or state is None or first.epoch != last.epoch:
+            return None
+        ahead = first.read_ahead | last.read_ahead
+        if not ahead or not (has_purged or self.is_lost(last)):
+            return None
+        state = replace(
+            state.reading_again(sorted(ahead & state.tables)).without_batch(),
+            # Rows of them may have been applied.
+            high_watermarks=dict.fromkeys(ahead, UNKNOWN_END),
+        )
+        end = replace(last, snapshot=state.pack())
+        if end == last or self._reason_not_to_replay(first, end) is not None:
+            return None
+        if call_with_retry(self._options.retry_timeout, self._successor_if_lost, end) is None:
+            return None
+        return end
 
     def _on_another(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch as another server's binlog has them."""
@@ -187,6 +244,15 @@ class StreamFailover:
         self._may_be_replayed = True
         return _moved(first, begin, _EPOCHS - 1), _moved(last, end, _EPOCHS - 1)
 
+    def _bound_to_server(self, offset: Offset) -> str | None:
+        """Return what an offset refers to by positions of its server; None if nothing."""
+        if not self._for_mirror and (ahead := offset.read_ahead):
+            return f"a snapshot is not done; rows of {_names(ahead)} were read there"
+        pending = [each for each in offset.prepared_xa if " " in each]
+        if pending:
+            return f"rows of XA transactions are prepared: {', '.join(pending)}"
+        return None
+
     def _is_there(self, offset: Offset) -> bool:
         settings = self._options.bound_to(offset.server_uuid).server_settings()
         try:
@@ -196,7 +262,7 @@ class StreamFailover:
             return False
         return True
 
-    def _wait_for(self, offset: Offset, reason: str) -> None:
+    def _wait_for(self, offset: Offset, reason: str, remedy: str = _RELOAD) -> None:
         """Wait for the server of an offset; FailoverError after `retryTimeout`."""
 
         def ask() -> None:
@@ -214,8 +280,7 @@ class StreamFailover:
         except ConnectionFailedError:
             raise FailoverError(
                 f"the server {offset.server_uuid} is lost, and no other one can continue after"
-                f" {offset.position}: {reason}; bring it back, or start again with a new checkpoint"
-                " and reload the tables"
+                f" {offset.position}: {reason}; bring it back, or {remedy}"
             ) from None
 
     def _successor(self, offset: Offset) -> Successor:
@@ -240,20 +305,21 @@ class StreamFailover:
             raise
 
 
-def _bound_to_server(offset: Offset) -> str | None:
-    """Return what an offset refers to by positions of its server; None if nothing."""
+def _partly_read(offset: Offset) -> frozenset[Table]:
+    """Return the tables that are not pending from their beginnings."""
     state = offset.snapshot_state
-    if state is not None and (
-        not state.is_done
-        or state.invalidated_at
-        # Earlier ones are removed with the next batch.
-        or any(until > offset.position.order for until in state.high_watermarks.values())
-    ):
-        return "a snapshot is not done"
-    pending = [each for each in offset.prepared_xa if " " in each]
-    if pending:
-        return f"rows of XA transactions are prepared: {', '.join(pending)}"
-    return None
+    if state is None:
+        return frozenset()
+    return frozenset(table for table in state.tables if not state.is_to_begin(table))
+
+
+def _invalidated(offset: Offset) -> frozenset[tuple[Table, Place]]:
+    state = offset.snapshot_state
+    return frozenset() if state is None else frozenset(state.invalidated_at.items())
+
+
+def _names(tables: Iterable[Table]) -> str:
+    return ", ".join(".".join(table) for table in sorted(tables))
 
 
 def _without_batch(offset: Offset) -> SnapshotState | None:
@@ -266,14 +332,16 @@ def _moved(offset: Offset, found: Successor, epochs: int) -> Offset:
     """Return an offset as the successor's binlog has it."""
     # What is valid there is valid from the beginning, in positions of either server.
     history = SchemaHistory.unpack(offset.schemas).from_position(offset.position).until(BEGINNING)
-    state = _without_batch(offset)
+    state = offset.snapshot_state
+    if state is not None:
+        state = after_failover(state, offset.position, found.position)
     return replace(
         offset,
         position=found.position,
         server_uuid=found.server_uuid,
         schemas=history.pack(),
         epoch=offset.epoch + epochs,
-        snapshot="" if state is None else replace(state, high_watermarks={}).pack(),
+        snapshot="" if state is None else state.pack(),
         fingerprint=found.fingerprint,
         gap="",
     )

@@ -43,6 +43,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     END_OF_SEQUENCE,
     Position,
 )
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import UNKNOWN_END, SnapshotState
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
@@ -350,10 +351,22 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if boundary is None and self._is_at_next_sequence(tail, position, target):
             return self._begin_sequence(tail, offset).to_dict()
         if boundary is None:
-            return start
+            return self._settled(offset, load).to_dict()
         self._moved_at = monotonic()
         load = self._load.advanced(tail, load, position, boundary)
         return self._offsets.at_end(offset, boundary, load).to_dict()
+
+    def _settled(self, offset: Offset, load: SnapshotState | None) -> Offset:
+        """Return an offset, or the end of an empty batch that records its high watermarks.
+
+        The tables of the last chunks would be regarded as read ahead of the stream until the next
+        change, and another server could not continue with them.
+        """
+        known = offset.snapshot_state
+        if load is None or known is None or UNKNOWN_END not in known.high_watermarks.values():
+            return offset
+        boundary = self._offsets.boundary(offset, self._load.at)
+        return self._offsets.at_end(offset, boundary, load.without_batch())
 
     def _fail_over(self, offset: Offset, limit: ReadLimit) -> dict[str, Any]:
         """Return where another server continues; what was read ahead is read again there."""

@@ -72,7 +72,7 @@ class StreamSnapshot:
             state = self._resumed[1]
         if state is None or end_of_log is None:
             return state
-        return self._the_load().with_invalidated(state, offset, end_of_log)
+        return self._the_load().with_high_watermarks(state, offset, end_of_log)
 
     def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
         """Search the next chunks, if there are any, while Spark does something else.
@@ -173,7 +173,9 @@ class StreamSnapshot:
         if self._load is None and state is None:
             return None
         load = self._the_load()
-        return load.next_sequence(state and load.with_invalidated(state, offset, end_of_log), begin)
+        return load.next_sequence(
+            state and load.with_high_watermarks(state, offset, end_of_log), begin
+        )
 
     def after_gap(
         self,

@@ -253,6 +253,7 @@ class BatchRunner:
             return
         except Exception:
             # Its server was lost while the batch was read, of which nothing is applied.
+            is_in_memory = is_in_memory and not end.reads_chunks_since(before)
             replayed = None if is_in_memory else self._replay.read(before, end, has_failed=True)
             if replayed is None:
                 raise
@@ -297,6 +298,7 @@ class BatchRunner:
             query,
             number,
             last.position if last.gap else first.position,
+            last.position,
             CommitMarker(
                 LogIdentity.of(last),
                 pack_position(last.position),
@@ -314,6 +316,7 @@ class BatchRunner:
                 LogIdentity.of(first) if first.epoch != last.epoch and not last.gap else None
             ),
             is_gap=bool(last.gap),
+            read_again=(first.read_ahead if first.server_uuid != last.server_uuid else frozenset()),
             is_replay=sub_batch.is_replay,
             limited=self.reading.limited,
             rows_where=partial(self.reading.rows_where, last),
@@ -344,10 +347,11 @@ class BatchRunner:
 
         def take(name: Table) -> tuple[list[tuple[int, float]], list[Exception]]:
             done, errors = [], []
+            this = batch.of_table(name)
             for way in ways:
                 began = monotonic()
                 try:
-                    done.append((way(name, *parts[name], batch), monotonic() - began))
+                    done.append((way(name, *parts[name], this), monotonic() - began))
                 except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
                     errors.append(error)
             return done, errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import AnalysisException
@@ -13,7 +13,15 @@ from pyspark_mysqlbinlog.errors import OffsetError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["find_lines", "local_path", "read_lines", "write_line"]
+__all__ = [
+    "find_lines",
+    "hadoop",
+    "local_path",
+    "read_lines",
+    "remove",
+    "replace_text",
+    "write_line",
+]
 
 
 def read_lines(spark: SparkSession, location: str) -> list[str]:
@@ -56,6 +64,40 @@ def write_line(spark: SparkSession, location: str, line: str) -> None:
         spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(
             location
         )
+
+
+def replace_text(spark: SparkSession, location: str, text: str) -> None:
+    """Replace a file that Spark wrote; on local disk atomically."""
+    path = local_path(location)
+    if path is not None:
+        # Without it, the file is not verified.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        new = path.with_name(f".{path.name}.new")
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+        return
+    file, files = hadoop(spark, location)
+    written = files.create(file, True)
+    written.write(bytearray(text.encode()))
+    written.close()
+
+
+def remove(spark: SparkSession, location: str) -> None:
+    """Remove a file that Spark wrote."""
+    path = local_path(location)
+    if path is not None:
+        for each in (path, path.with_name(f".{path.name}.crc")):
+            each.unlink(missing_ok=True)
+        return
+    file, files = hadoop(spark, location)
+    files.delete(file, False)
+
+
+def hadoop(spark: SparkSession, location: str) -> tuple[Any, Any]:
+    """Return a location as Hadoop's Path, and its FileSystem; only in a classic session."""
+    given: Any = spark
+    path = given._jvm.org.apache.hadoop.fs.Path(location)
+    return path, path.getFileSystem(given._jsc.hadoopConfiguration())
 
 
 def local_path(location: str) -> Path | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import read_lines
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import read_lines, replace_text
 from pyspark_mysqlbinlog.errors import OffsetError
 
 if TYPE_CHECKING:
@@ -44,17 +44,33 @@ class BatchOffsets:
 
     def end(self, spark: SparkSession, batch: int) -> Offset:
         """Return the end offset of a batch; OffsetError if it is missing or of another source."""
-        location = f"{self.checkpoint.rstrip('/')}/offsets/{batch}"
+        *_, last = self._lines(spark, batch)
+        try:
+            value = json.loads(last)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise OffsetError(
+                f"{self._location(batch)}: the last line is not an offset of mysqlbinlog"
+            )
+        return Offset.from_dict(value)
+
+    def replace_end(self, spark: SparkSession, batch: int, end: Offset) -> None:
+        """Let a batch that is not complete end elsewhere."""
+        *head, _ = self._lines(spark, batch)
+        # As PySpark writes it.
+        lines = [*head, json.dumps(end.to_dict())]
+        replace_text(spark, self._location(batch), "\n".join(lines))
+
+    def _location(self, batch: int) -> str:
+        return f"{self.checkpoint.rstrip('/')}/offsets/{batch}"
+
+    def _lines(self, spark: SparkSession, batch: int) -> list[str]:
+        location = self._location(batch)
         lines = read_lines(spark, location)
         if len(lines) != _LINES or lines[0] != "v1":
             raise OffsetError(
                 f"{location}: expected v1 and {_LINES} lines, found {len(lines)} lines that begin"
                 f" with {lines[:1]!r}: is it the checkpoint of a query with one source?"
             )
-        try:
-            value = json.loads(lines[-1])
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise OffsetError(f"{location}: the last line is not an offset of mysqlbinlog")
-        return Offset.from_dict(value)
+        return lines

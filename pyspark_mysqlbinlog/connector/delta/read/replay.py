@@ -19,8 +19,9 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream_failover import RESTART, StreamFailover
 from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
+from pyspark_mysqlbinlog.errors import FailoverError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["BatchReplay"]
@@ -35,7 +36,7 @@ class BatchReplay:
     """
 
     def __init__(self, options: Options, reading: DirectReader) -> None:
-        self._failover = StreamFailover(options)
+        self._failover = StreamFailover(options, for_mirror=True)
         self._options = options
         self._tables = options.table_filter_hash
         self._reading = reading
@@ -43,10 +44,18 @@ class BatchReplay:
     def read(self, first: Offset, last: Offset, *, has_failed: bool = False) -> SubBatch | None:
         """Read the batch between two offsets, if its server is lost; None if it is not.
 
-        Raises as `StreamFailover.replayed` does.
+        Raises as `StreamFailover.replayed` does; FailoverError if it has rows of a snapshot.
 
         has_failed : the batch could not be read from its server, which may have purged it.
         """
+        if last.reads_chunks_since(first):
+            # A lost connection is retried where they are read.
+            if has_failed and self._failover.is_lost(last):
+                raise FailoverError(
+                    f"the server {last.server_uuid} was lost while rows of a snapshot were read"
+                    f" there; {RESTART}"
+                )
+            return None
         if not self._may_be_elsewhere(first, last):
             return None
         moved: tuple[Offset, Offset] | None = None
@@ -79,12 +88,7 @@ class BatchReplay:
 
     def _may_be_elsewhere(self, first: Offset, last: Offset) -> bool:
         is_plain = {first.tables, last.tables} == {self._tables} and first.epoch == last.epoch
-        return (
-            self._failover.is_possible
-            and is_plain
-            and first.position != last.position
-            and not last.reads_chunks_since(first)
-        )
+        return self._failover.is_possible and is_plain and first.position != last.position
 
 
 def _at_end(changes: pa.Table, last: Offset) -> pa.Table:

@@ -27,8 +27,11 @@ class Batch:
     query, number : the query's identifier in Delta, and Spark's number of the batch.
     start : the end of the previous batch or sub-batch. Sub-batches with snapshot rows start where
         their batch does.
+    end : where it ends.
     marker : commit marker of the end. Before the last sub-batch it has the previous batch's number.
     log_before : the binlog in which it starts, if it leads into another one. It has no changes.
+    read_again : tables that another server, to which it leads, reads from their beginnings: their
+        rows may include changes that this server lacks.
     is_gap : a part of the binlog is lost right before it. It has no changes, and all tables that
         exist are snapshotted from it on.
     snapshot : state of the snapshot at the end; None without a snapshot.
@@ -46,6 +49,7 @@ class Batch:
     query: str
     number: int
     start: Position
+    end: Position
     marker: CommitMarker
     snapshot: SnapshotState | None = None
     reloads: bool = False
@@ -57,6 +61,7 @@ class Batch:
     log_before: LogIdentity | None = None
     is_replay: bool = False
     is_gap: bool = False
+    read_again: frozenset[Table] = frozenset()
     limited: Callable[[Table], bool] = lambda _: False
     rows_where: RowsWhere | None = None
 
@@ -99,6 +104,10 @@ class Batch:
         return replace(
             self, snapshot=replace(load, pending=pending, chunks=chunks, empty=load.empty - {table})
         )
+
+    def of_table(self, table: Table) -> Batch:
+        """Return the batch as it concerns a table: after a gap, if the table is read again."""
+        return replace(self, start=self.end, is_gap=True) if table in self.read_again else self
 
     def may_read_ahead(self, table: Table) -> bool:
         """Return whether snapshot rows of a table may be newer than the stream's position."""
@@ -154,5 +163,4 @@ class Batch:
 
 def _is_to_begin(load: SnapshotState | None, table: Table) -> bool:
     """Return whether a table's snapshot is pending and nothing of it was read."""
-    pending = () if load is None else load.pending
-    return any(each.table == table and each.after is None for each in pending)
+    return load is not None and load.is_to_begin(table)

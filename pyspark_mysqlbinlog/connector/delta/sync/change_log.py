@@ -153,7 +153,7 @@ class ChangeLog(SyncedTable):
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append the new changes of one batch; returns how many."""
-        if batch.log_before is not None:
+        if batch.log_before is not None and not batch.is_gap:
             missing = None if self._is_left or self._is_checked else self._missing(batch)
             if missing is not None:
                 raise missing
@@ -210,7 +210,8 @@ class ChangeLog(SyncedTable):
         if is_done and held.boundary >= batch.marker.position and not is_new_load:
             self._record_state(held.snapshot, batch)
             return 0
-        if done is not None and not self._is_checked:
+        # If another server repeats the batch, the lost one can't be asked.
+        if done is not None and not self._is_checked and not batch.is_replay:
             self._same_log.check_resumable(held.boundary, batch.start, batch.marker.log)
         load = self._snapshot_of(batch, held) if is_loaded else 0
         if load and load != held.snapshot:
@@ -287,7 +288,8 @@ class ChangeLog(SyncedTable):
         log, known = batch.marker.log, self._target.properties().get(CHANGE_LOG_SOURCE, "")
         if known == str(log):
             return
-        if may_begin and batch.snapshots(self._table) and log.continues(known):
+        is_earlier = log.continues(known) or known == str(batch.log_before)
+        if may_begin and batch.snapshots(self._table) and is_earlier:
             self._target.set_properties({CHANGE_LOG_SOURCE: str(log)})
             return
         # A table that did not exist where the previous binlog ended lacks nothing of it.
@@ -328,7 +330,10 @@ class ChangeLog(SyncedTable):
         # those: without traffic, all of a snapshot is at one position.
         if batch.snapshots(self._table) or (self.state is not None and self.state.lacks_chunks):
             return True
-        held = _ChangeLogState.of(self._target, batch.log_before or batch.marker.log)
+        log = batch.marker.log
+        if batch.log_before is not None and not batch.is_gap:
+            log = batch.log_before
+        held = _ChangeLogState.of(self._target, log)
         return held.boundary < pack_position(batch.start)
 
     def _has_begun(self, batch: Batch) -> bool:

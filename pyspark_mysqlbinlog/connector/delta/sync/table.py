@@ -94,7 +94,7 @@ class MirroredTable(SyncedTable):
 
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Apply one batch's changes; returns how many of them were new."""
-        if batch.log_before is not None:
+        if batch.log_before is not None and not batch.is_gap:
             missing = None if self._is_checked else self._missing(now, batch)
             if missing is not None:
                 raise missing
@@ -335,7 +335,7 @@ class MirroredTable(SyncedTable):
             if batch.is_first:
                 same.check_no_gap(applied, batch.start)
                 same.check_same_log(applied, batch.start, batch.marker.log)
-            else:
+            elif not batch.is_replay:  # otherwise the lost server can't be asked
                 same.check_resumable(applied, batch.start, batch.marker.log)
         self._is_checked = True
 

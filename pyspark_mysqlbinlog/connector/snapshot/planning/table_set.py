@@ -13,19 +13,25 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
+    UNKNOWN_END,
+    SnapshotState,
+    TableSnapshotState,
+)
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, is_dropped
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = [
     "advance",
+    "after_failover",
     "after_gap",
     "altered_tables",
     "begin_load",
     "check_conditions",
     "follow_options",
     "next_sequence",
+    "note_read",
     "record_high_watermark",
     "reload_tables",
 ]
@@ -98,7 +104,7 @@ def reload_tables(
             f"option reload: expected captured tables that exist, found none for {name!r}:"
             " check its patterns"
         )
-    return replace(_read_again(state, again), reload=name)
+    return replace(state.reading_again(again), reload=name)
 
 
 def advance(
@@ -121,7 +127,7 @@ def advance(
     # A table that did not exist before was created: its rows are in the binlog.
     completed = frozenset(there - left)
     state = replace(state.without_batch(), completed=completed, pending=pending)
-    return _read_again(state, [table for table in sorted(unknown) if table in there])
+    return state.reading_again([table for table in sorted(unknown) if table in there])
 
 
 def altered_tables(
@@ -145,12 +151,13 @@ def altered_tables(
 
 def record_high_watermark(state: SnapshotState, position: Position, end: Position) -> SnapshotState:
     """Record `end`, the binlog's end, as the limit of what chunks at an offset may have seen."""
-    place = position.number, position.pos
-    until = {table: at for table, at in state.high_watermarks.items() if at > place}
-    now = end.number, end.pos
-    if now > place:
-        until |= {chunk.table: now for chunk in state.chunks}
-    return replace(state, high_watermarks=until)
+    until = dict(state.high_watermarks)
+    of_batch = {table for table, at in until.items() if at == UNKNOWN_END}
+    until |= dict.fromkeys(of_batch.union(chunk.table for chunk in state.chunks), end.order)
+    return replace(
+        state,
+        high_watermarks={table: at for table, at in until.items() if at > position.order},
+    )
 
 
 def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
@@ -163,6 +170,41 @@ def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
     # Every statement before the beginning is treated as one at the beginning.
     lost = dict.fromkeys(state.invalidated_at, begin.order)
     return replace(state.without_batch(), high_watermarks=until, invalidated_at=lost)
+
+
+def note_read(before: SnapshotState, planned: SnapshotState) -> SnapshotState:
+    """Return a batch's state in which the tables that it reads have a high watermark.
+
+    Those are also tables that the server no longer has, which the planner skips, and tables that
+    were found to have no more rows.
+
+    before : the state from which the batch was planned.
+    """
+    left = {load.table: load for load in planned.pending}
+    read = {load.table for load in before.pending if left.get(load.table) != load}
+    return replace(
+        planned,
+        completed=planned.completed | (read - left.keys()),
+        high_watermarks={**planned.high_watermarks, **dict.fromkeys(read, UNKNOWN_END)},
+    )
+
+
+def after_failover(state: SnapshotState, position: Position, begin: Position) -> SnapshotState:
+    """Return the state with which another server continues.
+
+    Tables that were read ahead are read again: their rows may include changes that the other server
+    never gets.
+
+    position : where the lost server's binlog ends for the stream.
+    begin : where the other server continues, in its own positions.
+    """
+    ahead = state.read_ahead_of(position.order)
+    return replace(
+        state.reading_again(sorted(ahead & state.tables)).without_batch(),
+        high_watermarks={},
+        # Every statement before the beginning is treated as one at the beginning.
+        invalidated_at=dict.fromkeys(state.invalidated_at, begin.order),
+    )
 
 
 def after_gap(
@@ -187,15 +229,6 @@ def after_gap(
         pending=tuple(TableSnapshotState(table) for table in there if table not in completed),
         rows=state.rows,
         reload=state.reload,
-    )
-
-
-def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotState:
-    pending = tuple(load for load in state.pending if load.table not in tables)
-    return replace(
-        state,
-        completed=state.completed.difference(tables),
-        pending=(*pending, *map(TableSnapshotState, tables)),
     )
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
+    UNKNOWN_END,
+    Chunk,
+    SnapshotState,
+    TableSnapshotState,
+)
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     advance,
+    after_failover,
     after_gap,
     altered_tables,
     begin_load,
     check_conditions,
     follow_options,
     next_sequence,
+    note_read,
     record_high_watermark,
     reload_tables,
 )
@@ -198,3 +207,51 @@ def test_a_condition_for_a_table_that_is_not_there() -> None:
     for table, sensitive in ((B, False), (C, False), (("shop", "A"), True)):
         with pytest.raises(OptionError, match=r"snapshotWhere: table .* does not exist"):
             check_conditions([table], known, LATER, case_sensitive=sensitive)
+
+
+def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
+    """A is read, B begun, C not yet; D is no longer there, and E had no rows left."""
+    d, e = ("shop", "d"), ("shop", "e")
+    begun = TableSnapshotState(B, "key", ("'1'",), ("'9'",))
+    before = SnapshotState(pending=(*pending(A, B, C, d), replace(begun, table=e)))
+    planned = replace(
+        before,
+        completed=frozenset({A, e}),
+        pending=(begun, *pending(C)),
+        chunks=(Chunk(A), Chunk(B, "key", None, ("'1'",))),
+    )
+    noted = note_read(before, planned)
+    assert noted.high_watermarks == dict.fromkeys((A, B, d, e), UNKNOWN_END)
+    assert noted.completed == {A, d, e}
+    assert noted.read_ahead_of(LATER.order) == {A, B, d, e}
+    known = record_high_watermark(noted, BEGIN, LATER)
+    assert known.high_watermarks == dict.fromkeys((A, B, d, e), (1, 400))
+    assert SnapshotState.unpack(noted.pack()) == noted
+
+
+def test_another_server_reads_tables_again_that_were_read_ahead() -> None:
+    """A was passed, B was not; C is being read; D is to begin, for a statement."""
+    d = ("shop", "d")
+    state = SnapshotState(
+        completed=frozenset({A, B}),
+        pending=(TableSnapshotState(C, "key", ("'1'",), ("'9'",)), TableSnapshotState(d)),
+        rows=7,
+        reload="again",
+        high_watermarks={A: (1, 400), B: (1, 401)},
+        invalidated_at={d: (1, 300)},
+    )
+    begin = Position.of("other.000003", 4)
+    assert after_failover(state, LATER, begin) == SnapshotState(
+        completed=frozenset({A}),
+        pending=pending(d, B, C),
+        rows=7,
+        reload="again",
+        invalidated_at={d: (3, 4)},
+    )
+
+
+def test_all_that_was_read_counts_as_ahead_without_high_watermarks() -> None:
+    """The query that planned the chunks could not fail over."""
+    state = SnapshotState(completed=frozenset({A, B}), pending=pending(C), chunks=(Chunk(B),))
+    assert state.read_ahead_of(LATER.order) == {A, B}
+    assert replace(state, chunks=()).read_ahead_of(LATER.order) == frozenset()
