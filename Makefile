@@ -58,7 +58,7 @@ test: $(VENV)/installed java servers newer-servers classes ## Install the packag
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # What depends on a server, with Debian's newest one as the live MySQL.
-test-newer: $(VENV)/installed java newer-servers classes ## Run the tests that depend on a server on MySQL 9 (NEWER_CASES=250 for some)
+test-newer: $(VENV)/installed java newer-servers classes ## Run the tests that depend on a server on MySQL 9 (NEWER_CASES=150 for some)
 	MYSQLBINLOG_TEST_SERVER=mysql9 MYSQLBINLOG_NEWER_CASES=$(NEWER_CASES) \
 		$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder \
 		-m "newer and not slow" tests/live tests/e2e $(PYTEST_ARGS)

@@ -48,7 +48,8 @@ def replicate(replica: LocalServer, source: LocalServer, *, with_gtids: bool = T
     begin = "{0}_AUTO_POSITION=1" if with_gtids else f"{{0}}_LOG_FILE='{file}', {{0}}_LOG_POS={pos}"
     where = f"{{0}}_HOST='{source.host}', {{0}}_PORT={source.port}, {{0}}_USER='{source.user}'"
     if replica.is_mariadb and with_gtids:
-        begin = "{0}_USE_GTID=slave_pos"
+        # From 11.4 on it would verify a certificate.
+        begin = "{0}_SSL=0, {0}_USE_GTID=slave_pos"
     if _is_new(replica):
         change = "CHANGE REPLICATION {0} TO GET_{0}_PUBLIC_KEY=1, "
         replica.execute(f"{change}{where}, {begin}".format("SOURCE"), "START REPLICA")
