@@ -1,6 +1,6 @@
 """A mirror whose server is lost while tables are snapshotted: equal to the replica afterwards.
 
-Its rows are read ahead of the stream, and include changes that the replica lacks for ever.
+Its rows are read ahead of the stream, and include changes that the replica lacks permanently.
 """
 
 from __future__ import annotations

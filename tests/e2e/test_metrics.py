@@ -43,7 +43,7 @@ class Gate:
     def __call__(self, batch: DataFrame, _: int) -> None:
         count = batch.count()
         if count:
-            assert self.opened.wait(patience(300)), "the gate is closed for ever"
+            assert self.opened.wait(patience(300)), "the gate was not opened"
         self.rows += count
 
 

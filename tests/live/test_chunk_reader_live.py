@@ -419,7 +419,7 @@ def test_no_table_is_altered_under_its_rows(
 def test_an_alter_that_waits_holds_nothing_up(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks for the table's lock now stands behind the ALTER, which waits for our rows."""
+    """A request for the lock is queued after the ALTER, which waits for our rows."""
     pin = pin_definition
 
     def alter() -> None:

@@ -47,7 +47,7 @@ def without_shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
     with live_server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK(%s, %s)", (shop_workload.DATABASE, patience(600)))
         assert cursor.fetchone() == (1,)
-        # What a run left behind that was killed.
+        # Remains of a run that was killed.
         remove()
         yield live_server
         remove()

@@ -70,7 +70,7 @@ def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
             shutil.copy(any_server.datadir / name, folder)
     copies = [str(folder / name) for name in files]
     of_server, of_files = objects(*connection, *files), objects(*copies)
-    # The server goes on writing its last file.
+    # The server keeps writing its last file.
     assert of_server[: len(of_files)] == of_files
     tables = ["--tables", f"{any_database}.t", "-v"]
     rows = [each["changes"] for each in objects(*connection, *files, *tables) if "op" in each]
