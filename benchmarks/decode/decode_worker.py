@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,11 +23,11 @@ from benchmarks.decode.batch_read import BatchRead
 from benchmarks.harness.workers import answer_commands
 from benchmarks.workload.memory_log import MemoryStream
 from helpers.corrupt_logs import from_bytes
-from helpers.payloads import payload_data
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream
+from pyspark_mysqlbinlog.protocol.transaction_payload import parse_payload
 
 __all__: list[str] = []
 
@@ -36,6 +38,17 @@ _BETWEEN_POLLS = 0.002
 _DEADLINE = 120.0
 
 
+@contextmanager
+def _on_one_core() -> Iterator[None]:
+    """Let this process, and what it starts meanwhile, run on one core."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(everywhere)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, everywhere)
+
+
 def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     """Decode a log into record batches on one core: checksums, filter and decode.
 
@@ -43,15 +56,12 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
         page cache).
     """
     read = BatchRead(options)
-    everywhere = os.sched_getaffinity(0)
-    # What runs during the decode, runs on the same core.
-    os.sched_setaffinity(0, {max(everywhere)})
     stream = MemoryStream if place == "memory" else FileStream
-    try:
-        with patch("pyspark_mysqlbinlog.connector.log.file_log.FileStream", stream):
-            rows, seconds = read.timed()
-    finally:
-        os.sched_setaffinity(0, everywhere)
+    with (
+        _on_one_core(),
+        patch("pyspark_mysqlbinlog.connector.log.file_log.FileStream", stream),
+    ):
+        rows, seconds = read.timed()
     if rows != int(expected):
         return {"error": f"{rows} rows came out, expected {expected}"}
     return {"rows": rows, "seconds": seconds}
@@ -61,20 +71,16 @@ def decompress(path: str) -> dict[str, Any]:
     """Decompress all payloads of a binlog with libzstd alone, on one core."""
     events, _ = from_bytes(Path(path).read_bytes())
     payloads = [
-        payload_data(event.body)
+        parse_payload(event.body)
         for event in events
         if event.kind == EventType.TRANSACTION_PAYLOAD_EVENT
     ]
     codec = pa.Codec("zstd")
-    everywhere = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(everywhere)})
-    try:
+    with _on_one_core():
         begin = time.perf_counter()
         for size, data in payloads:
             codec.decompress(data, decompressed_size=size)
         seconds = time.perf_counter() - begin
-    finally:
-        os.sched_setaffinity(0, everywhere)
     return {"seconds": seconds}
 
 

@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 from pyspark_mysqlbinlog.protocol.receive_buffer import CAPACITY, ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["ReadsInto", "TransactionPayloadReader", "zstd_stream"]
+__all__ = ["ReadsInto", "TransactionPayloadReader", "parse_payload", "zstd_stream"]
 
 _NAME = "TRANSACTION_PAYLOAD"
 _SIZE, _ALGORITHM, _DECOMPRESSED_SIZE = 1, 2, 3
@@ -104,7 +104,7 @@ class TransactionPayloadReader:
         self.file, self.start, self.end = event.file, event.start, event.end
         self.pos = 0
         try:
-            self.size, data = _parse(event)
+            self.size, data = parse_payload(event.body)
         except MySQLBinlogError as error:
             raise error.with_location(event.file, event.start) from None
         self._received = 0
@@ -267,9 +267,15 @@ def _content_size(data: pa.Buffer) -> int | None:
     return size + 256 if size_code == 1 else size
 
 
-def _parse(event: Event) -> tuple[int, pa.Buffer]:
-    """Return the decompressed size and the compressed data; MalformedEventError if one is wrong."""
-    reader = Reader(event.body[:_LONGEST_HEADER], _NAME)
+def parse_payload(body: bytes) -> tuple[int, pa.Buffer]:
+    """Return the decompressed size and the compressed data of an event's body.
+
+    Raises
+    ------
+    MalformedEventError : a field is wrong, or does not fit the body.
+    UnsupportedEventError : it is not compressed by zstd.
+    """
+    reader = Reader(body[:_LONGEST_HEADER], _NAME)
     fields: dict[int, int] = {}
     while (field := reader.lenenc_int()) != _END:
         end = reader.lenenc_int() + reader.pos
@@ -287,7 +293,7 @@ def _parse(event: Event) -> tuple[int, pa.Buffer]:
             f"{_NAME} is compressed with algorithm {fields.get(_ALGORITHM)}, expected {_ZSTD}"
             " (zstd)"
         )
-    found = len(event.body) - reader.pos
+    found = len(body) - reader.pos
     size = fields.get(_DECOMPRESSED_SIZE, 0)
     if fields.get(_SIZE) != found:
         raise MalformedEventError(
@@ -298,7 +304,7 @@ def _parse(event: Event) -> tuple[int, pa.Buffer]:
             f"{_NAME} of {found} compressed bytes has a decompressed size of {size} bytes, expected"
             f" 1 to {found * _MOST_FOR_A_BYTE}"
         )
-    return size, pa.py_buffer(event.body).slice(reader.pos)
+    return size, pa.py_buffer(body).slice(reader.pos)
 
 
 # More than any header: its fields are small.

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
-__all__ = ["compressed", "inner", "payload_body", "payload_data", "repacked"]
+__all__ = ["compressed", "inner", "payload_body", "repacked"]
 
 _GTIDS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 
@@ -58,19 +58,6 @@ def payload_body(
         number = lenenc_int(value)
         head += bytes((field, len(number))) + number
     return head + b"\x00" + data
-
-
-def payload_data(body: bytes) -> tuple[int, bytes]:
-    """The decompressed size and the compressed data of a payload event's body."""
-    size, at = 0, 0
-    while body[at]:
-        field, length = body[at], body[at + 1]
-        value = body[at + 2 : at + 2 + length]
-        if field == 3:
-            # The first byte of more than one says how many follow.
-            size = value[0] if length == 1 else int.from_bytes(value[1:], "little")
-        at += 2 + length
-    return size, body[at + 1 :]
 
 
 def repacked(path: Path, folder: Path) -> Path:
