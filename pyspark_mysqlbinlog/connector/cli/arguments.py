@@ -47,6 +47,7 @@ SourceOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
+        metavar="NAME=VALUE",
         help="name=value of an option in docs/reference/options.md; can be repeated.",
         rich_help_panel=SOURCE,
     ),
@@ -55,6 +56,7 @@ ConnectionOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
+        metavar="NAME=VALUE",
         help="name=value of a connection option in docs/reference/options.md; can be repeated.",
         rich_help_panel=SOURCE,
     ),
@@ -71,6 +73,7 @@ StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--storage-option",
+        metavar="NAME=VALUE",
         help="name=value for delta-rs, such as credentials; can be repeated.",
         rich_help_panel=DELTA,
     ),

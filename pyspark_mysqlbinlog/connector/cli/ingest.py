@@ -91,12 +91,15 @@ def ingest(
     table_property: Annotated[
         list[str] | None,
         typer.Option(
-            help="name=value of new Delta tables; can be repeated.", rich_help_panel=DELTA
+            metavar="NAME=VALUE",
+            help="name=value of new Delta tables; can be repeated.",
+            rich_help_panel=DELTA,
         ),
     ] = None,
     partition_by: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="TABLE=COLUMNS",
             help="database.table=column,column of new Delta tables; can be repeated.",
             rich_help_panel=DELTA,
         ),
@@ -119,7 +122,9 @@ def ingest(
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            help="name=value of Spark's configuration; can be repeated.", rich_help_panel=_SPARK
+            metavar="NAME=VALUE",
+            help="name=value of Spark's configuration; can be repeated.",
+            rich_help_panel=_SPARK,
         ),
     ] = None,
     trigger_interval: Annotated[

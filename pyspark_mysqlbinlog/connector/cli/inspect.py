@@ -38,6 +38,7 @@ def inspect(
     files: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="FILES",
             help="Binlog files, globs or folders, also compressed ones or in an object store. With"
             " --host: names of the server's files; without one, its current file.",
             rich_help_panel=SOURCE,
