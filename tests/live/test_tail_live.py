@@ -9,21 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from helpers.cutting_proxy import cutting_proxy
 from helpers.servers import Server
 from helpers.waiting import patience, wait_until
-from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.cli.main import app
-from pyspark_mysqlbinlog.connector.inspection.entries import Entries
-from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
-from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.options.values import FilePosition
 
 pytestmark = pytest.mark.one_server
 
@@ -118,40 +111,6 @@ def test_new_changes_are_shown_until_an_interrupt(
     shown = [json.loads(text)["after"]["id"] for text in output.read_text().splitlines()]
     # Those from before it listened are not shown, and none of the others is missing.
     assert shown == list(range(shown[0], shown[-1] + 1))
-
-
-def test_a_lost_connection_repeats_and_loses_no_event(
-    any_server: Server, any_database: str
-) -> None:
-    place = FilePosition(*any_server.position()[:2])
-    text = "x" * 4_000
-    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY, v TEXT)")
-    for first in range(0, 300, 10):
-        if first == 150:
-            any_server.rotate()
-        # Several events to a transaction, in which a cut may be.
-        values = ", ".join(f"({number}, '{text}')" for number in range(first, first + 10))
-        any_server.execute(f"INSERT INTO {any_database}.t VALUES {values}")
-    end = Position.of(*any_server.position()[:2])
-    limits = [10**9]
-
-    def events(host: str, port: int, limit: int) -> list[tuple[str, int, int]]:
-        options = any_server.options(host=host, port=str(port))
-        source = LiveBinlog(parse_options(options).server_settings(), place, retry_timeout=60)
-        limits[:] = [limit]
-        found = []
-        for entry in Entries(source):
-            found.append((entry.event.file, entry.event.end, entry.rows))
-            if (entry.event.file, entry.event.end) == (end.file, end.pos):
-                break
-        return found
-
-    expected = events(any_server.host, any_server.port, 10**9)
-    assert sum(rows for _, _, rows in expected) == 300
-    allowed = (limits[0] for _ in count())
-    with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
-        assert events("127.0.0.1", proxy.port, 150_000) == expected
-    assert proxy.cuts >= 7
 
 
 @pytest.mark.parametrize(

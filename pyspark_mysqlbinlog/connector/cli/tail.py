@@ -156,8 +156,7 @@ def _source(options: dict[str, str], place: PlaceInBinlog) -> LiveBinlog:
     from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-    parsed = parse_options(options)
-    return LiveBinlog(parsed.server_settings(), place, retry_timeout=parsed.retry_timeout)
+    return LiveBinlog(parse_options(options).server_settings(), place)
 
 
 def _texts(

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog, opened_at
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind, position_after
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
-from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.start_point import pack_position
 from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
@@ -28,11 +25,10 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     binlog_files,
-    check_identity,
     current_position,
     explicit_timestamps,
 )
-from pyspark_mysqlbinlog.errors import LostConnectionError, OptionError
+from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, is_compressed
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
@@ -225,20 +221,11 @@ class _KnownColumns:
 
 
 class LiveBinlog:
-    """A server's binlog from a start point on, without an end: the next event is waited for.
+    """A server's binlog from a start point on, without an end: the next event is waited for."""
 
-    A lost connection is restored after the last event.
-
-    retry_timeout : seconds for which a lost connection is tried to be restored.
-    """
-
-    def __init__(
-        self, settings: ServerSettings, place: PlaceInBinlog, *, retry_timeout: float
-    ) -> None:
+    def __init__(self, settings: ServerSettings, place: PlaceInBinlog) -> None:
         self._settings = settings
-        self._retry_timeout = retry_timeout
         with ReplicaClient.connect(settings) as client:
-            self._server_uuid = client.server_uuid()
             here = current_position(client)
             log = ServerLog.seen_from(settings, here)
             self.start = pack_position(client, log, binlog_files(client), place)
@@ -248,35 +235,8 @@ class LiveBinlog:
         self.notes: list[str] = []
 
     def events(self) -> Iterator[LoggedEvent]:
-        start, known = self.start, None
-        while True:
-            client, dump = call_with_retry(self._retry_timeout, self._open, start, known)
-            last: Event | None = None
-            try:
-                with client:
-                    for logged in _of_dump(dump):
-                        if logged.event.offset is None:
-                            last = logged.event
-                        yield logged
-                    return
-            except LostConnectionError as error:
-                LOG.warning("the connection is lost, connecting again: %s", error)
-                if last is not None:
-                    start = position_after(last)
-                    is_known = start.pos > FIRST_EVENT
-                    # In another file, whose head has not arrived yet, nothing is compared.
-                    known = behind(dump.head, last) if is_known else None
-
-    def _open(
-        self, start: Position, known: PositionFingerprint | None
-    ) -> tuple[ReplicaClient, Dump]:
-        client = ReplicaClient.connect(self._settings)
-        try:
-            check_identity(client, self._server_uuid)
-            return client, Dump(client, start, known, blocking=True)
-        except BaseException:
-            client.close()
-            raise
+        with ReplicaClient.connect(self._settings) as client:
+            yield from _of_dump(Dump(client, self.start, None, blocking=True))
 
     def position(self, file: str, pos: int) -> Position:
         return self._log.position(file, pos)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["at_beginning", "behind", "position_after"]
-
-_ROTATE = int(EventType.ROTATE_EVENT)
+__all__ = ["at_beginning", "behind"]
 
 
 def at_beginning(head: FileHead | None) -> PositionFingerprint | None:
@@ -32,10 +28,3 @@ def behind(
     if isinstance(found, Event):
         return PositionFingerprint(*head, found.end - found.start, event_checksum(found))
     return PositionFingerprint(*head, *(found.last if pos is None else found.last_at(pos)))
-
-
-def position_after(found: Event | Run) -> Position:
-    """Return the position at which reading continues after an event or run."""
-    if isinstance(found, Event) and found.type == _ROTATE:
-        return Position.of(Rotate.parse(found.body).file, FIRST_EVENT)
-    return Position.of(found.file, found.end)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind, position_after
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.log.retry import reconnect_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -20,7 +20,8 @@ from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import LogSequenceError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate
 
 __all__ = ["ReconnectingLog"]
 
@@ -28,6 +29,7 @@ Found = TypeVar("Found", bound="Run | Event")
 # Returns the next item; None at the end.
 Next = Callable[[], Found | None]
 
+_ROTATE = int(EventType.ROTATE_EVENT)
 # Spark retries a failed task (but not in local mode), so a fetch need not retry for long.
 _FETCH_RETRY_SECONDS = 60.0
 
@@ -66,7 +68,7 @@ class ReconnectingLog(ServerLog):
             with client:
                 try:
                     while found is not None:
-                        here, known = position_after(found), behind(dump.head, found)
+                        here, known = _behind(found), behind(dump.head, found)
                         if here.pos == FIRST_EVENT:
                             # In another file, whose head has not arrived yet.
                             known = None
@@ -104,3 +106,9 @@ class ReconnectingLog(ServerLog):
         except BaseException:
             client.close()
             raise
+
+
+def _behind(found: Run | Event) -> Position:
+    if isinstance(found, Event) and found.type == _ROTATE:
+        return Position.of(Rotate.parse(found.body).file, FIRST_EVENT)
+    return Position.of(found.file, found.end)
