@@ -156,7 +156,8 @@ def _source(options: dict[str, str], place: PlaceInBinlog) -> LiveBinlog:
     from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-    return LiveBinlog(parse_options(options).server_settings(), place)
+    parsed = parse_options(options)
+    return LiveBinlog(parsed.server_settings(), place, parsed.retry_timeout)
 
 
 def _texts(
