@@ -166,6 +166,16 @@ def _paste(patient: Patient, findings: Mapping[str, Finding]) -> None:
     patient.paste([*findings.values()])
 
 
+def _add_key_with_partitioning(patient: Patient, findings: Mapping[str, Finding]) -> None:
+    found = findings["primary keys"]
+    assert not found.statements
+    assert f"{patient.database}.k: the key of a partitioned table" in found.advice
+    patient.execute(
+        "ALTER TABLE {database}.k ADD COLUMN id INT NOT NULL AUTO_INCREMENT,"
+        " ADD PRIMARY KEY (id, v)"
+    )
+
+
 def _take_option(patient: Patient, findings: Mapping[str, Finding]) -> None:
     """Set the option that the advice shows."""
     for each in findings.values():
@@ -532,6 +542,20 @@ FAULTS = [
         "a table without a key",
         {"primary keys": "warning"},
         sql=(_GIVE_LOCKS, "CREATE TABLE {database}.k (ID INT)"),
+    ),
+    Fault(
+        "a table whose counter is no key",
+        {"primary keys": "warning"},
+        sql=(_GIVE_LOCKS, "CREATE TABLE {database}.k (n INT AUTO_INCREMENT, v INT, KEY (n))"),
+    ),
+    Fault(
+        "a partitioned table without a key",
+        {"primary keys": "warning"},
+        sql=(
+            _GIVE_LOCKS,
+            "CREATE TABLE {database}.k (n INT, v INT NOT NULL) PARTITION BY HASH (v) PARTITIONS 2",
+        ),
+        cure=_add_key_with_partitioning,
     ),
     Fault(
         "a table without a key that cannot be locked",

@@ -227,7 +227,7 @@ def _monitoring(
     mirror: DeltaMirror, address: str, **ports: int | None
 ) -> tuple[QueryWatch | None, list[PageServer]]:
     """Return what observes the query, if metrics are wanted, and the bound servers."""
-    has_otel = find_spec("opentelemetry") is not None
+    has_otel = _has_opentelemetry()
     if not has_otel and all(port is None for port in ports.values()):
         return None, []
     from pyspark_mysqlbinlog.connector.cli.monitoring import bind, register_opentelemetry
@@ -238,6 +238,14 @@ def _monitoring(
     if has_otel:
         register_opentelemetry(watch)
     return watch, servers
+
+
+def _has_opentelemetry() -> bool:
+    """Return whether its API is installed; other packages of it share the name `opentelemetry`."""
+    try:
+        return find_spec("opentelemetry.metrics") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _serving(servers: list[PageServer]) -> AbstractContextManager[None]:

@@ -165,9 +165,7 @@ def _run(
         statements = []
         if isinstance(error, AccessDeniedError) and server is not None:
             statements = [server.remedies.grant(each, "*.*") for each in _missing(error)]
-        # The hint of a denied query is about the grants of a stream.
-        told = error.message if statements else str(error)
-        found = warning(f"not checked: {told}", statements=statements)
+        found = warning(f"not checked: {error}", statements=statements)
     return None if found is None else replace(found, check=check_name(check))
 
 

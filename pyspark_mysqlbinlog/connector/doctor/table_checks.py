@@ -10,6 +10,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct, del
 from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import unreadable_error
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding, ok, stop, warning
+from pyspark_mysqlbinlog.connector.doctor.key_statements import key_statements, numbered
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import findings
 from pyspark_mysqlbinlog.connector.server.cascades import Cascade, cascades_into
 from pyspark_mysqlbinlog.connector.server.unlogged_changes import (
@@ -100,26 +101,20 @@ def primary_keys(server: ExaminedServer) -> Finding:
     keyless = [schema for schema in server.schemas if not schema.row_key]
     if not keyless:
         return ok("every table has a primary key, or a unique key of NOT NULL columns")
+    statements = key_statements(server.client, keyless)
+    advice = ["a new column is visible to SELECT *: check the programs that use the table"]
+    if others := [each for each in keyless if (each.database, each.table) not in statements]:
+        advice.append(
+            f"{_named(each.full_name for each in others)}: the key of a partitioned table must have"
+            " the columns of its partitioning"
+        )
     return warning(
         f"no key identifies the rows of {_named(each.full_name for each in keyless)}: a snapshot"
         " reads each with one SELECT, and a mirror compares all of their columns",
         "a primary key",
-        statements=[_add_key(schema) for schema in keyless],
-        advice="a new column is visible to SELECT *: check the programs that use the table",
+        statements=statements.values(),
+        advice="; ".join(advice if statements else advice[1:]),
     )
-
-
-def _add_key(schema: TableSchema) -> str:
-    names = {fold(column.name) for column in schema.columns}
-    name = next(each for each in ("id", "row_id", *_numbered("row_id")) if each not in names)
-    return (
-        f"ALTER TABLE {quoted(schema.database, schema.table)} ADD COLUMN {quoted(name)}"
-        " BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
-    )
-
-
-def _numbered(name: str) -> Iterable[str]:
-    return (f"{name}{number}" for number in range(2, 4096))
 
 
 def keyless_locks(server: ExaminedServer) -> Finding | None:
@@ -342,7 +337,7 @@ def _rename(server: ExaminedServer, schema: TableSchema, column: ColumnSchema) -
     if delta_name(wanted) != wanted:
         # A reserved name with another underscore is reserved, too.
         wanted = wanted.strip("_")
-    free = next(each for each in (wanted, *_numbered(f"{wanted}_")) if fold(each) not in names)
+    free = next(each for each in (wanted, *numbered(f"{wanted}_")) if fold(each) not in names)
     table = f"ALTER TABLE {quoted(schema.database, schema.table)}"
     is_mariadb, version = server.remedies.is_mariadb, server.remedies.version
     if version >= (_FIRST_RENAME_COLUMN_MARIADB if is_mariadb else _FIRST_RENAME_COLUMN):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from pyspark_mysqlbinlog.connector.cli.ingest import _has_opentelemetry
 from pyspark_mysqlbinlog.connector.cli.main import app
 from pyspark_mysqlbinlog.connector.cli.monitoring import bind
 from pyspark_mysqlbinlog.connector.delta.query.progress import MirrorProgress
@@ -56,6 +57,23 @@ def test_metrics_have_the_name_of_the_query() -> None:
     assert b'mysqlbinlog_query_active{query="q"} 1.0' in metrics.content()
     for server in servers:
         server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("package", "has_it"),
+    [(None, False), ("opentelemetry/proto", False), ("opentelemetry/metrics", True)],
+)
+def test_opentelemetry_is_there_if_its_api_is(
+    package: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_it: bool
+) -> None:
+    if package is not None:
+        (tmp_path / package).mkdir(parents=True)
+        (tmp_path / package / "__init__.py").touch()
+    for name in [each for each in sys.modules if each.partition(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert _has_opentelemetry() == has_it
+    sys.modules.pop("opentelemetry", None)
 
 
 def invoked(folder: Path, *more: str) -> tuple[int, str]:
