@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pyspark_mysqlbinlog.connector.cli.doctor import doctor
+from pyspark_mysqlbinlog.connector.cli.flashback import flashback
 from pyspark_mysqlbinlog.connector.cli.ingest import ingest
 from pyspark_mysqlbinlog.connector.cli.inspect import inspect
 from pyspark_mysqlbinlog.connector.cli.tail import tail
@@ -45,6 +46,7 @@ def _app(
 
 
 app.command()(doctor)
+app.command()(flashback)
 app.command()(ingest)
 app.command()(inspect)
 app.command()(tail)
