@@ -10,6 +10,14 @@ import pytest
 
 from helpers.flashbacks import Flashbacks, every_server_fixture
 from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.flashback.application import apply_plan
+from pyspark_mysqlbinlog.connector.flashback.plan import FlashbackPlan
+from pyspark_mysqlbinlog.connector.flashback.window import Window
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.options.values import FilePosition, Latest
+from pyspark_mysqlbinlog.errors import UndoError
+
+pytestmark = pytest.mark.one_server
 
 CREATE = (
     "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20), n INT) CHARSET utf8mb4",
@@ -192,6 +200,62 @@ def test_generated_columns_are_left_to_the_server(flashbacks: Flashbacks) -> Non
     flashbacks.execute(*GENERATED[1])
     flashbacks.undo_and_check()
     assert flashbacks.shown() == before
+
+
+def test_invisible_columns_and_those_with_a_default_expression_are_restored(mysql9: Server) -> None:
+    with Flashbacks.on(mysql9, "flashback_invisible") as flashbacks:
+        flashbacks.execute(
+            "SET SESSION sql_generate_invisible_primary_key = 1",
+            "CREATE TABLE t (a INT, b CHAR(36) DEFAULT (UUID()), c INT DEFAULT (1 + 1) INVISIBLE,"
+            " d TIMESTAMP DEFAULT CURRENT_TIMESTAMP INVISIBLE)",
+            "INSERT INTO t (a, b, c, d) VALUES (1, 'x', 7, '2001-01-01'), (2, 'y', NULL, NULL)",
+        )
+        before = flashbacks.shown()
+        flashbacks.begin()
+        flashbacks.execute("UPDATE t SET c = 9, a = a + 1", "DELETE FROM t")
+        flashbacks.undo_and_check()
+        assert flashbacks.shown() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("mysql9", "SET SESSION binlog_transaction_compression = 1"),
+        ("mariadb", "SET GLOBAL log_bin_compress = 1, log_bin_compress_min_len = 10"),
+    ],
+)
+def test_compressed_changes_are_undone(
+    request: pytest.FixtureRequest, name: str, setting: str
+) -> None:
+    server: Server = request.getfixturevalue(name)
+    with Flashbacks.on(server, "flashback_compressed") as flashbacks:
+        flashbacks.execute(*CREATE)
+        before = flashbacks.shown()
+        flashbacks.begin()
+        try:
+            flashbacks.execute(
+                setting, "BEGIN", "UPDATE t SET v = REPEAT('a', 20)", "DELETE FROM t", "COMMIT"
+            )
+        finally:
+            if server.is_mariadb:
+                server.execute("SET GLOBAL log_bin_compress = DEFAULT")
+        flashbacks.undo_and_check()
+        assert flashbacks.shown() == before
+
+
+def test_a_trigger_that_came_before_the_confirmation_stops_the_undo(
+    flashbacks: Flashbacks,
+) -> None:
+    flashbacks.execute(*CREATE)
+    flashbacks.begin()
+    flashbacks.execute("DELETE FROM t")
+    options = parse_options(flashbacks.server.options(tables=f"{flashbacks.database}.t"))
+    window = Window(FilePosition(*flashbacks.start), Latest())
+    with FlashbackPlan.make(options, window) as plan:
+        flashbacks.execute("CREATE TRIGGER late BEFORE INSERT ON t FOR EACH ROW SET NEW.n = 0")
+        with pytest.raises(UndoError, match="have changed since the binlog was read"):
+            apply_plan(options.server_settings(), plan)
+    assert flashbacks.execute("SELECT COUNT(*) FROM t") == [(0,)]
 
 
 def test_an_undo_is_undone_by_another(flashbacks: Flashbacks) -> None:

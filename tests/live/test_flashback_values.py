@@ -14,6 +14,8 @@ import pytest
 from helpers.flashbacks import Flashbacks, every_server_fixture
 from helpers.servers import Server
 
+pytestmark = pytest.mark.one_server
+
 # Column type, and SQL literals of values that another form of a statement would change.
 TYPES: list[tuple[str, list[str]]] = [
     ("TINYINT", ["-128", "0", "127"]),

@@ -31,6 +31,7 @@ def between_commits(server: Server) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", every_server_fixture())
 def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
     request: pytest.FixtureRequest, name: str
@@ -59,6 +60,7 @@ def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
         assert flashbacks.shown(*TABLES) == before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("has_key", [True, False], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("name", every_server_fixture())
 def test_random_values_of_every_type_are_undone_exactly(

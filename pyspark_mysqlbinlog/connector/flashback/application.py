@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.connector.flashback.plan import FlashbackPlan
 from pyspark_mysqlbinlog.connector.flashback.script import LENIENT_MODE, SESSION, STRICT_MODE
 from pyspark_mysqlbinlog.connector.flashback.statements import UndoStatement
+from pyspark_mysqlbinlog.connector.flashback.table_facts import read_table_facts
 from pyspark_mysqlbinlog.connector.inspection.literals import one_line
-from pyspark_mysqlbinlog.connector.server.settings import check_settings
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings
 from pyspark_mysqlbinlog.errors import RowChangedError, ServerError, UndoError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
@@ -44,10 +45,33 @@ def apply_plan(settings: ServerSettings, plan: FlashbackPlan, *, keep: bool = Tr
         for statement in SESSION:
             client.query(statement)
         client.query("START TRANSACTION")
+        _check_tables(client, plan)
         # Closing the connection rolls back.
         for each in plan.statements():
             _restore(client, each)
         client.query("COMMIT" if keep else "ROLLBACK")
+
+
+def _check_tables(client: ReplicaClient, plan: FlashbackPlan) -> None:
+    """UndoError if a table is not as it was when the plan was made, such as one with a trigger.
+
+    From here on the transaction has a metadata lock on each table, so that no DDL can begin.
+    """
+    for facts in plan.tables.values():
+        client.query(facts.opening)
+    server = ServerFacts.ask(client)
+    present = read_table_facts(
+        client,
+        lambda database, table: (database, table) in plan.tables,
+        case_sensitive=server.case_sensitive,
+    )
+    for table, facts in plan.tables.items():
+        if present.get(table) != facts:
+            raise UndoError(
+                "the table, its triggers or foreign keys have changed since the binlog was read;"
+                " run the command again",
+                table=facts.schema.full_name,
+            )
 
 
 def _restore(client: ReplicaClient, each: UndoStatement) -> None:

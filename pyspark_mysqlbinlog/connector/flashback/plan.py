@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, current_position
 from pyspark_mysqlbinlog.errors import UnknownTableError
-from pyspark_mysqlbinlog.names import table_folding
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["ChangedSince", "FlashbackPlan"]
@@ -65,6 +65,7 @@ class FlashbackPlan:
     changed_since : the first rows with later changes.
     changed_count : number of later changes of such rows.
     unprotected : tables that are not transactional, with their engines.
+    tables : those with statements.
     """
 
     bounds: WindowBounds
@@ -73,6 +74,7 @@ class FlashbackPlan:
     changed_since: list[ChangedSince] = field(default_factory=list)
     changed_count: int = 0
     unprotected: dict[str, str] = field(default_factory=dict)
+    tables: dict[Table, TableFacts] = field(default_factory=dict)
     _spool: Spool = field(default_factory=Spool)
     _left: set[bytes] = field(default_factory=set)
 
@@ -144,6 +146,7 @@ class FlashbackPlan:
         self._spool.add(statement.packed())
         name = change.facts.schema.full_name
         self.counts.setdefault(name, Counter())[statement.operation] += 1
+        self.tables[change.facts.table] = change.facts
         if not change.facts.is_transactional:
             self.unprotected[name] = change.facts.engine
         for image in (change.before, change.after):

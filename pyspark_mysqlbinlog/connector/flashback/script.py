@@ -53,6 +53,9 @@ def script_lines(plan: FlashbackPlan) -> Iterator[str]:
         return
     for statement in SESSION:
         yield f"{statement};"
+    # A deadlock rolls back, and ends the transaction; with `mysql --force` the statements after it
+    # would commit one by one.
+    yield "SET SESSION autocommit = 0;"
     yield "START TRANSACTION;"
     yield "SET @undone = 0;"
     for each in plan.statements():

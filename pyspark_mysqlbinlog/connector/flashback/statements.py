@@ -141,7 +141,7 @@ def _check_children(change: Change) -> None:
     facts = change.facts
     for child in facts.children:
         is_moved = any(column in changed for _, column in child.columns)
-        is_of_itself = child.table == (facts.schema.database, facts.schema.table)
+        is_of_itself = child.table == facts.table
         if (
             (change.op == "d" and child.on_delete)
             or (change.op == "u" and child.on_update and is_moved)

@@ -28,12 +28,11 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Child", "TableFacts", "read_table_facts"]
 
+# Not DEFAULT_GENERATED, which is a column with an expression as its default.
 _GENERATED = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE"
-    " (EXTRA LIKE '%%GENERATED%%' OR EXTRA LIKE '%%VIRTUAL%%' OR EXTRA LIKE '%%PERSISTENT%%' OR"
-    " EXTRA LIKE '%%STORED%%') AND EXTRA <> 'DEFAULT_GENERATED'"
-    " AND EXTRA NOT LIKE 'DEFAULT_GENERATED on update%%'"
-    " AND BINARY TABLE_SCHEMA IN %s"
+    " (EXTRA LIKE '%%VIRTUAL%%' OR EXTRA LIKE '%%STORED GENERATED%%'"
+    " OR EXTRA LIKE '%%PERSISTENT%%') AND BINARY TABLE_SCHEMA IN %s"
 )
 _INDEXED = (
     "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE"
@@ -102,9 +101,18 @@ class TableFacts:
     children: tuple[Child, ...] = ()
 
     @property
+    def table(self) -> Table:
+        return self.schema.database, self.schema.table
+
+    @property
     def name(self) -> str:
         """The quoted name."""
         return quoted(self.schema.database, self.schema.table)
+
+    @property
+    def opening(self) -> str:
+        """A statement that reads no row, and locks the definition until the transaction ends."""
+        return f"SELECT 1 FROM {self.name} LIMIT 0"  # noqa: S608 (a quoted name)
 
     def check(self) -> None:
         """UndoError if its rows cannot be restored."""
