@@ -8,13 +8,20 @@ changed since: the statements were printed, or nothing was applied.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import source_options
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    OUTPUT,
+    ConnectionOptions,
+    Host,
+    PasswordFile,
+    Port,
+    User,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, RowChangedError
@@ -27,19 +34,17 @@ if TYPE_CHECKING:
 __all__ = ["flashback"]
 
 # Headings of `flashback --help`.
-_SERVER, _WINDOW, _OUTPUT, _APPLY = "Server", "Window", "Output", "Apply"
+_WINDOW, _APPLY = "Window", "Apply"
 _CHANGED_SINCE = 3
 
 
-def flashback(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SERVER)],
-    user: Annotated[
-        str,
-        typer.Option(
-            help="Account of the server; docs/reference/security.md lists its grants.",
-            rich_help_panel=_SERVER,
-        ),
-    ],
+def flashback(
+    *,
+    host: Host,
+    port: Port = 3306,
+    user: User,
+    password_file: PasswordFile = None,
+    option: ConnectionOptions = None,
     tables: Annotated[
         str,
         typer.Option(
@@ -47,20 +52,6 @@ def flashback(  # noqa: PLR0917 (typer's options have names)
             rich_help_panel=_WINDOW,
         ),
     ],
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SERVER)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SERVER),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of a connection option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_SERVER,
-        ),
-    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -89,7 +80,7 @@ def flashback(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             "--json",
             help="One line of JSON per statement instead of a script, and one with the numbers.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     dry_run: Annotated[
@@ -98,7 +89,7 @@ def flashback(  # noqa: PLR0917 (typer's options have names)
             "--dry-run",
             help="Show only how many statements each table needs, and which rows have changed"
             " since. With --apply: run the statements, and roll them back.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     apply: Annotated[
@@ -126,9 +117,7 @@ def flashback(  # noqa: PLR0917 (typer's options have names)
 
     try:
         options = parse_options(
-            source_options(
-                host, port, user, tables=tables, password_file=password_file, more=option
-            )
+            source_options(host, port, user, password_file, option, tables=tables)
         )
         window = Window(
             None if since is None else _place("--since", since),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet, source_and_number
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.gtids.executed import global_gtids
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -82,11 +82,7 @@ def _selects(client: ReplicaClient, text: str) -> Callable[[str], bool]:
             f"--gtids: the server has purged some of these transactions; it has purged {purged}"
         )
 
-    def selects(gtid: str) -> bool:
-        source, _, number = gtid.rpartition(":")
-        return bool(source) and chosen.has(source, int(number))
-
-    return selects
+    return lambda gtid: chosen.has(*source_and_number(gtid))
 
 
 @dataclass(frozen=True, slots=True)
