@@ -73,16 +73,23 @@ class Flashbacks:
     def since(self) -> str:
         return f"{self.start[0]}:{self.start[1]}"
 
-    def run(self, *arguments: str, tables: str | None = None, answer: str = "") -> Result:
-        """Run the command on this database's tables."""
-        password = self.folder / "password"
-        password.write_text(self.server.password)
+    def run(
+        self,
+        *arguments: str,
+        tables: str | None = None,
+        answer: str = "",
+        password: bool = True,
+    ) -> Result:
+        """Run the command on this database's tables; `password` gives the administrator's."""
+        file = self.folder / "password"
+        file.write_text(self.server.password)
         return CliRunner().invoke(
             app,
             [
                 "flashback",
                 *("--host", self.server.host, "--port", str(self.server.port)),
-                *("--user", self.server.user, "--password-file", str(password)),
+                *("--user", self.server.user),
+                *(["--password-file", str(file)] if password else []),
                 *("--tables", tables or f"{self.database}.*"),
                 *arguments,
             ],

@@ -617,3 +617,26 @@ def test_json_of_an_undo_says_that_it_was_applied(flashbacks: Flashbacks) -> Non
     assert shown.exit_code == 0, shown.output
     numbers = json.loads(shown.stdout)
     assert (numbers["applied"], numbers["statements"]) == (True, 3)
+
+
+# MySQL shows triggers by the same privilege in all versions.
+@pytest.mark.parametrize("flashbacks", ["mysql56", "mariadb"], indirect=True)
+def test_an_account_that_cannot_see_triggers_is_refused(flashbacks: Flashbacks) -> None:
+    flashbacks.execute(
+        *CREATE,
+        "CREATE USER 'undoer'@'%' IDENTIFIED BY 'undo'",
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'undoer'@'%'",
+        f"GRANT SELECT ON {flashbacks.database}.* TO 'undoer'@'%'",
+    )
+    try:
+        flashbacks.begin()
+        flashbacks.execute("DELETE FROM t")
+        account = ["--user", "undoer", "--option", "password=undo"]
+        other = [*account, "--option", "sslMode=DISABLED", "--since", flashbacks.since]
+        refused = flashbacks.run(*other, password=False)
+        assert (refused.exit_code, "GRANT TRIGGER ON" in refused.output) == (1, True)
+        flashbacks.execute(f"GRANT TRIGGER ON {flashbacks.database}.t TO 'undoer'@'%'")
+        allowed = flashbacks.run(*other, password=False)
+        assert (allowed.exit_code, "INSERT INTO" in allowed.stdout) == (0, True)
+    finally:
+        flashbacks.execute("DROP USER 'undoer'@'%'")
