@@ -34,6 +34,8 @@
       ├── OffsetError                 an offset that can't be read
       ├── MirrorError                 a Delta table can't be kept equal to the server's
       ├── StoreError                  the store of the Delta tables can't be used
+      ├── UndoError                   changes that SQL statements can't undo exactly
+      │    └── RowChangedError        a row has changed since the changes that are to be undone
       └── KernelNotFoundError         the compiled kernel was requested but can't be imported
 
 A message is one line: expected, found, location, what to do. It never contains a secret.
@@ -72,6 +74,7 @@ __all__ = [
     "OffsetError",
     "OptionError",
     "PositionError",
+    "RowChangedError",
     "SchemaChangedError",
     "SchemaError",
     "SchemaMismatchError",
@@ -79,6 +82,7 @@ __all__ = [
     "SnapshotVisibilityTimeoutError",
     "StatementFormatError",
     "StoreError",
+    "UndoError",
     "UnknownSchemaError",
     "UnknownTableError",
     "UnrepresentableValueError",
@@ -421,6 +425,18 @@ class StoreError(MySQLBinlogError):
         "check target and storage_options (credentials, endpoint, bucket), and start again with"
         " the same checkpoint"
     )
+
+
+class UndoError(MySQLBinlogError):
+    """Row changes cannot be undone exactly by SQL statements."""
+
+    hint = "choose another window or other tables, or restore the rows from a backup"
+
+
+class RowChangedError(UndoError):
+    """A row has changed since the changes that are to be undone."""
+
+    hint = "undo the later changes first, with a window that ends later"
 
 
 class KernelNotFoundError(MySQLBinlogError, ImportError):

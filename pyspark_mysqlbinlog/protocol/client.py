@@ -254,6 +254,16 @@ class ReplicaClient:
         """
         return self._run(sql, arguments)[1]
 
+    def execute(self, sql: str) -> int:
+        """Run a statement that changes rows, and return how many it changed; raises as `query`."""
+        # It may have to read a whole table.
+        self._internals._read_timeout = _ROWS_TIMEOUT
+        try:
+            with self._connection.cursor() as cursor:
+                return int(cursor.execute(sql))
+        except Exception as error:  # noqa: BLE001 (as in `_connect`)
+            raise refused(error, self._settings.address, f"running {sql[:60]!r}") from None
+
     def records(self, sql: str) -> list[dict[str, Any]]:
         """Return rows by column name, for a statement whose columns differ between versions."""
         names, rows = self._run(sql, ())

@@ -19,6 +19,7 @@ __all__ = ["SUMMARIES", "Commands", "command_function"]
 SUMMARIES = {
     "doctor": "Check whether a server is ready for a stream or a mirror, and show what to type if"
     " not.",
+    "flashback": "Undo the row changes of tables in a window of the binlog, the newest one first.",
     "ingest": "Replicate MySQL tables to Delta Lake until this command is stopped.",
     "inspect": "Show the events of a binlog, of files or of a server.",
     "tail": "Show the changes of a MySQL server as they happen, until this command is stopped.",

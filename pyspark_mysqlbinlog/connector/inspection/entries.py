@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.decoder.payloads.partial_updates import (
     json_diffs,
     whole_updates,
 )
-from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
+from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.values.codec import cut_short
 from pyspark_mysqlbinlog.decoder.values.json_diff import Diff, parse_diffs
@@ -32,7 +32,17 @@ from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 
-__all__ = ["NULL", "Cell", "Entries", "Entry", "Row", "Transaction", "Undecoded", "read_value"]
+__all__ = [
+    "NULL",
+    "Cell",
+    "Entries",
+    "Entry",
+    "Row",
+    "Transaction",
+    "Undecoded",
+    "event_rows",
+    "read_value",
+]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
@@ -67,11 +77,13 @@ class Cell(NamedTuple):
     ----------
     at : index of the column in the table.
     value : as the column's codec returns it, NULL, or Undecoded.
+    raw : its bytes in the image, with those of a length before it; empty for NULL.
     """
 
     at: int
     column: ColumnPlan
     value: Any
+    raw: bytes = b""
 
     @property
     def json(self) -> str:
@@ -285,13 +297,13 @@ class Entries:
         event, plan = entry.event, columns.plan
         try:
             if event.type != PARTIAL_UPDATE:
-                yield from _rows(event, entry.head, columns)
+                yield from event_rows(event, entry.head, plan)
                 return
             partial = (event, entry.head, entry.table_map.types, plan.columns)
             rows = (
                 row
                 for _, update in whole_updates(*partial)
-                for row in _rows(update, RowsHead.parse(update.type, update.body), columns)
+                for row in event_rows(update, RowsHead.parse(update.type, update.body), plan)
             )
             for row, diffs in zip(rows, json_diffs(*partial), strict=True):
                 parsed = {
@@ -304,8 +316,9 @@ class Entries:
             raise error.with_location(table=entry.table_map.full_name) from None
 
 
-def _rows(event: Event, head: RowsHead, columns: ColumnsOfTable) -> Iterator[Row]:
-    plan, data = columns.plan, event.body
+def event_rows(event: Event, head: RowsHead, plan: RowPlan) -> Iterator[Row]:
+    """Yield the rows of a rows event that is not a partial update."""
+    data = event.body
     if head.column_count != plan.table_map.column_count:
         raise MalformedEventError(
             f"{type_name(event.type)} has {head.column_count} columns, expected the"
@@ -345,6 +358,7 @@ def _image(
     pos = values
     cells = []
     for at, column in enumerate(image.columns):
+        start = pos
         if nulls >> at & 1:
             value: Any = NULL
         elif column.codec is None:
@@ -353,7 +367,7 @@ def _image(
             continue
         else:
             value, pos = read_value(column, data, pos)
-        cells.append(Cell(indexes[at], column, value))
+        cells.append(Cell(indexes[at], column, value, data[start:pos]))
     return tuple(cells), pos
 
 

@@ -37,7 +37,14 @@ from pyspark_mysqlbinlog.tables import TableSchema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SchemasAt", "events_between", "payload_factory", "read_range", "unpacked_schemas"]
+__all__ = [
+    "SchemasAt",
+    "captured_events",
+    "events_between",
+    "payload_factory",
+    "read_range",
+    "unpacked_schemas",
+]
 
 # By schemaEvolutionMode. The driver handles where addNewColumns stops (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
@@ -192,6 +199,22 @@ def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:
     return lambda side, arrow_type: StructPayload(
         side, arrow_type, options.struct_options, nested=nested, unplaced=unplaced
     )
+
+
+def captured_events(
+    log: ScannedLog,
+    partition: RangePartition,
+    captures: Callable[[str, str], bool],
+    *,
+    operations: frozenset[str],
+) -> Iterator[Event]:
+    """Yield the captured events of a fetched range that count, in commit order."""
+    if implementation() == "python":
+        yield from _captured_events(log, partition, captures, operations=operations)
+        return
+    blocks = captured_blocks(log, partition, captures, operations=operations)
+    with closing(blocks):
+        yield from unpack_events(blocks)
 
 
 def _captured_events(

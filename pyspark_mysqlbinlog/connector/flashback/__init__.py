@@ -1,0 +1,1 @@
+"""Undoes row changes: SQL statements that restore the rows as they were before a window."""
