@@ -186,6 +186,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 start.offset,
                 payload=self._options.payload_kind,
                 tables=self._options.table_filter_hash,
+                transforms=self._options.transforms_hash,
             )
             if self._options.starts_with_snapshot:
                 tables = self._options.table_filter(start.facts.case_sensitive)

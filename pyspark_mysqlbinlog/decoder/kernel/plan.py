@@ -210,6 +210,8 @@ def table_plan(
     loop: DecodeLoop, plan: RowPlan, sides: tuple[PayloadBuilder, PayloadBuilder]
 ) -> TablePlan | None:
     """Return the loop's plan for reading the rows of a plan; None if Python must read them."""
+    if plan.is_transformed:
+        return None
     table_map = plan.table_map
     programs = []
     for at, column in enumerate(plan.columns):
