@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 from pyspark.sql.types import VariantVal
 
-from helpers.masked_rows import SECRET, selected
+from helpers.live_log import new_database
+from helpers.masked_rows import SECRET, hashed, selected
 from helpers.servers import Server
 from helpers.stream_query import Query
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.decoder.transforms.masks import Mask, masked_codec
+from pyspark_mysqlbinlog.decoder.values import temporals
+from pyspark_mysqlbinlog.errors import MalformedEventError, OptionError
+from pyspark_mysqlbinlog.tables import ColumnSchema
 
 CREATE = """
 CREATE TABLE {t} (
@@ -23,8 +28,8 @@ CREATE TABLE {t} (
 ROWS = (
     """
     INSERT INTO {t} VALUES (1, 'Ann@Example.org', 'Grüße', 'a "quoted" \\\\ text\\n漢😀',
-      491701234567, 12.50, 0.1, '1980-02-29', '2026-01-02 03:04:05.678', '2026-01-02 03:04:05', '-10:11:12',
-      1999, x'00ff41', x'01', 'ü', 'x,y', 257, 7)""",
+      491701234567, 12.50, 0.1, '1980-02-29', '2026-01-02 03:04:05.678',
+      '2026-01-02 03:04:05', '-10:11:12', 1999, x'00ff41', x'01', 'ü', 'x,y', 257, 7)""",
     "INSERT INTO {t} (id, email, note) VALUES (2, '', ''), (3, 'x', 'ab')",
     "INSERT INTO {t} (id) VALUES (4)",
 )
@@ -122,3 +127,85 @@ def test_each_type_equals_select_masked(
         ("u", of(before[1]), of(after[1])),
         ("d", of(before[2]), None),
     ]
+
+
+def test_documents_and_partial_updates_of_them_are_masked(
+    mysql9: Server, queries: list[Query]
+) -> None:
+    with new_database(mysql9, "masked_documents") as database:
+        table = f"{database}.t"
+        mysql9.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, doc JSON, v VECTOR(2), n INT)")
+        masks = {"doc": "hash", "v": "redact"}
+        query = Query(mysql9, table, payload="json", **options(table, masks))
+        queries.append(query)
+        query.start()
+        mysql9.execute(
+            f'INSERT INTO {table} VALUES (1, \'{{"a": 1, "b": "text"}}\', TO_VECTOR(\'[1,2]\'), 1)',
+            "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+            f"UPDATE {table} SET doc = JSON_SET(doc, '$.b', 'texT'), n = 2",
+        )
+        rows = images(query.rows(), "json")
+    first = {"id": 1, "doc": hashed('{"a":1,"b":"text"}'), "v": "***", "n": 1}
+    assert rows == [
+        ("c", None, first),
+        ("u", first, first | {"doc": hashed('{"a":1,"b":"texT"}'), "n": 2}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("masks", "told"),
+    [
+        ({"t.emial": "hash"}, "the table has no column `emial`"),
+        ({"t.id": "redact"}, "`id` is in a key that identifies rows, and with redact"),
+        ({"t.raw": r"truncate(3)"}, r"truncate\(3\) is for texts, numbers and times"),
+        ({"u.email": "hash"}, "no such table is captured"),
+    ],
+)
+def test_a_mask_that_does_not_fit_its_table_is_refused_at_the_start(
+    any_server: Server,
+    any_database: str,
+    queries: list[Query],
+    masks: dict[str, str],
+    told: str,
+) -> None:
+    any_server.execute(CREATE.format(t=f"{any_database}.t"))
+    given = {f"{any_database}.{name}": mask for name, mask in masks.items()}
+    more = {"maskSecret": SECRET} if "hash" in masks.values() else {}
+    query = Query(
+        any_server,
+        f"{any_database}.t",
+        payload="json",
+        maskColumns=json.dumps(given),
+        **more,
+    )
+    queries.append(query)
+    with pytest.raises(OptionError, match=told):
+        query.start()
+
+
+def test_a_masked_column_that_is_renamed_stops_the_read(
+    any_server: Server, any_database: str, queries: list[Query]
+) -> None:
+    table = f"{any_database}.t"
+    any_server.execute(CREATE.format(t=table))
+    query = Query(any_server, table, payload="json", **options(table, {"email": "hash"}))
+    queries.append(query)
+    query.start()
+    any_server.execute(
+        f"INSERT INTO {table} (id, email) VALUES (1, 'ann@x.org')",
+        f"ALTER TABLE {table} CHANGE email mail VARCHAR(80)",
+        f"INSERT INTO {table} (id, mail) VALUES (2, 'bob@x.org')",
+    )
+    with pytest.raises(OptionError, match=r"no column `email`.*renamed") as caught:
+        query.rows()
+    assert "bob" not in str(caught.value)
+
+
+def test_a_value_that_cannot_be_decoded_is_in_no_error() -> None:
+    column = ColumnSchema("born", "date")
+    codec = masked_codec(temporals.date("column `born`"), column, Mask("hash"), SECRET.encode())
+    invalid = (2026 << 9 | 15 << 5 | 31).to_bytes(3, "little")
+    with pytest.raises(MalformedEventError, match="masked column `born`") as caught:
+        codec.read(invalid, 0)
+    assert "2026" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -114,7 +114,7 @@ def transforms_hash(
 ) -> str:
     """Return a short text that differs for other transforms, also for another secret.
 
-    Empty without transforms. It tells nothing about the secret.
+    Empty without transforms. The secret cannot be found from it.
     """
     if not columns and not conditions:
         return ""

@@ -37,7 +37,7 @@ REDACTED = "***"
 _WITHOUT_LENGTH: dict[str, Kind] = {"hash": "hash", "redact": "redact"}
 _WITH_LENGTH: dict[str, Kind] = {"truncate": "truncate", "keeplast": "keepLast"}
 _FORM = re.compile(r"([a-z]+)(?:\s*\(\s*(\d{1,6})\s*\))?", re.IGNORECASE | re.ASCII)
-# Their texts are encodings or structures, of which a part tells nothing, or too much.
+# Their texts are encodings or structures, so a number of characters is not a part of the value.
 _WITHOUT_PARTS = SPATIAL_TYPES | {
     "binary",
     "varbinary",

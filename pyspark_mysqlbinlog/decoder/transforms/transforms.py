@@ -87,7 +87,7 @@ class Transforms:
     def hides(self, schema: TableSchema, column: str) -> bool:
         """Whether values of a column may not leave the server unmasked.
 
-        These are the masked columns, and all columns of a table whose rows are filtered.
+        Masked columns may not, and no column of a table whose rows are filtered.
         """
         database, table = schema.database, schema.table
         return (
