@@ -219,6 +219,12 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
     return sql_mode, None, None, None
 
 
+@lru_cache
+def _uuid(data: bytes) -> str:
+    """Spell a server's UUID; cached, because a log has those of few servers."""
+    return str(UUID(bytes=data))
+
+
 @dataclass(frozen=True, slots=True)
 class Gtid:
     """GTID (33), ANONYMOUS_GTID (34) and GTID_TAGGED (42): identifies the transaction after it.
@@ -237,7 +243,7 @@ class Gtid:
         """flags u8 | uuid 16 bytes | number i64; 5.7 appends logical clocks, which are not used."""
         reader = Reader(body, "GTID")
         reader.u8()
-        uuid = str(UUID(bytes=reader.take(16)))
+        uuid = _uuid(reader.take(16))
         return cls(uuid, reader.u64())
 
     @classmethod
@@ -271,7 +277,7 @@ class Gtid:
                 f"GTID_TAGGED has an invalid uuid, number or tag: {uuid}, {number}, {tag!r}"
             )
         # Signed numbers alternate: 0, -1, 1, -2, ….
-        return cls(str(UUID(bytes=bytes(uuid))), number >> 1, tag.decode())
+        return cls(_uuid(bytes(uuid)), number >> 1, tag.decode())
 
     def __str__(self) -> str:
         return f"{self.uuid}:{self.tag}:{self.number}" if self.tag else f"{self.uuid}:{self.number}"

@@ -43,7 +43,7 @@ class Spark:
 
     def wait_for_tail(self, server: Server) -> None:
         """Until the tail, which begins with the first `latest`, has come to the log's end."""
-        tail = self.reader._tail
+        tail = self.reader.tail
         assert tail is not None
         end = Position.of(*server.position())
         wait_until(lambda: tail.scanned >= end, "the tail has come to the log's end")

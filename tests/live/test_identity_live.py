@@ -86,7 +86,7 @@ def test_two_streams_with_the_same_server_id(any_server: Server, any_database: s
             assert ids(newer.rows(begun[1], end)) == [1]
             assert ids(older.rows(begun[0], older.next_batch(begun[0]))) == [1]
             return
-        tail = older.reader._tail
+        tail = older.reader.tail
         assert tail is not None
         error = wait_until(lambda: tail.buffer.error, "the older stream stops")
         assert CLASH in str(error)

@@ -202,7 +202,7 @@ def test_an_end_that_nobody_confirms_grows_unknown(
 ) -> None:
     spark, _ = begun(any_server, table, new_stream)
     reports(spark, lambda it: at_end(any_server, it), "the server's end is told")
-    tail = spark.reader._tail
+    tail = spark.reader.tail
     assert tail is not None
     tail.stop()
     monkeypatch.setattr(lag_module, "STALE_AFTER_SECONDS", -1e9)

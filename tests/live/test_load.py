@@ -425,7 +425,7 @@ def test_a_table_that_is_swapped_in_behind_the_first_plan(
     # A wanted change takes the statement into the first batch with chunks.
     fill(any_server, swapped, 501, 501)
     assert query.spark is not None
-    tail, end = query.spark.reader._tail, Position.of(*any_server.position())
+    tail, end = query.spark.reader.tail, Position.of(*any_server.position())
     assert tail is not None
     wait_until(lambda: tail.scanned >= end, "the batch of the first chunk has the statement")
     assert_in_sync(any_server, query.rows(), swapped)

@@ -413,7 +413,7 @@ def test_the_next_sequence_is_replaced_before_it_is_entered(
     insert(shop, TABLE, 1)
     restart_with_log_name(shop, "bbb-bin")
     insert(shop, TABLE, 2)
-    tail = stream.reader._tail
+    tail = stream.reader.tail
     assert tail is not None
     wait_until(lambda: tail.next_sequence, "the tail is at the end of its sequence")
     reset_master(shop)

@@ -97,7 +97,7 @@ def test_available_now_does_not_end_before_the_load(
     stream.reader.prepareForTriggerAvailableNow()
     start = begun(stream)
     restart_with_log_name(shop, "bbb-bin")
-    tail = stream.reader._tail
+    tail = stream.reader.tail
     assert tail is not None
     wait_until(lambda: tail.next_sequence, "the tail is at the end of its sequence")
     rows, end = follow(stream, start, ends=True)
@@ -139,7 +139,7 @@ def test_what_is_to_be_loaded_does_not_come_with_the_batch_between(
     stream.reader.stop()
     restart_with_log_name(shop, "bbb-bin")
     stream = new_stream(shop, **{"tables": TABLE, **options, **given})
-    tail = stream.reader._tail_from(OffsetOfStream.from_dict(start))
+    tail = stream.reader._start_tail(OffsetOfStream.from_dict(start))
     wait_until(lambda: tail.next_sequence, "the tail is at the end of its sequence")
     between = stream.next_batch(start)
     assert (between["epoch"], stream.rows(start, between)) == (1, [])

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from helpers.servers import Server
 from helpers.source_runner import Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.source import stream_reader
+from pyspark_mysqlbinlog.connector.source import stream_reader, stream_tails
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 
 pytestmark = pytest.mark.one_server
@@ -342,7 +342,7 @@ def test_an_index_that_is_full_does_not_stop_a_run(
     trigger: str,
 ) -> None:
     """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
-    monkeypatch.setattr(stream_reader, "LogBuffer", partial(LogBuffer, most_spans=4))
+    monkeypatch.setattr(stream_tails, "LogBuffer", partial(LogBuffer, most_spans=4))
     stream = new_stream(any_server, table, maxBytesPerTrigger="8000")
     start = stream.initial()
     assert stream.latest(start) == start

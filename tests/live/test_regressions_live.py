@@ -116,7 +116,7 @@ def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
         cursor.execute(f"INSERT INTO {table} (id) VALUES (2)")
     end = stream.latest(start)
     assert ids(stream.rows(start, end)) == [1]
-    tail = stream.reader._tail
+    tail = stream.reader.tail
     assert tail is not None
     wait_until(lambda: tail.buffer.error is not None, "the tail has met the statement")
     assert stream.latest(end) == end
@@ -134,7 +134,7 @@ def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
     insert(live_server, other, *range(2, 40))
     begin = Position.of(start["file"], start["pos"])
     end = wait_until(lambda: stream.latest(start), "an answer comes")
-    tail = stream.reader._tail
+    tail = stream.reader.tail
     assert tail is not None
     wait_until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is behind the target")
     assert (end["file"], end["pos"]) == target
@@ -250,9 +250,9 @@ def secret(live_server: Server) -> Iterator[str]:
 def test_a_password_of_any_characters(live_server: Server, secret: str) -> None:
     """It is sent as UTF-8, and shown by no error."""
     reader = new_reader(live_server, "a.*", user="odd", password=secret)
-    with ReplicaClient.connect(reader._options.server_settings()) as client:
+    with ReplicaClient.connect(reader._bound.options.server_settings()) as client:
         assert client.query("SELECT 1") == [(1,)]
     wrong = new_reader(live_server, "a.*", user="odd", password=secret + "€")
     with pytest.raises(AccessDeniedError) as caught:
-        start_of_server(wrong._options, streaming=True)
-    assert "geheim" not in f"{caught.value!r}{wrong._options!r}{caught.value}"
+        start_of_server(wrong._bound.options, streaming=True)
+    assert "geheim" not in f"{caught.value!r}{wrong._bound.options!r}{caught.value}"

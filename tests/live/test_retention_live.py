@@ -77,7 +77,7 @@ def stream(own: LocalServer, new_stream: NewStream) -> Iterator[tuple[Spark, Off
 
 
 def left(spark: Spark) -> float | None:
-    report, watch = spark.reader.reportLatestOffset(), spark.reader._retention
+    report, watch = spark.reader.reportLatestOffset(), spark.reader._tail.retention
     assert report is not None
     assert watch is not None
     found = watch.left
@@ -191,7 +191,7 @@ def test_server_that_does_not_purge_on_its_own(
         insert(own, TABLE, 201 if setting == "0" else 202)
         own.rotate()
         spark.wait_for_tail(own)
-        watch = spark.reader._retention
+        watch = spark.reader._tail.retention
         assert watch is not None
         with ReplicaClient.connect(own.settings(ssl_mode="DISABLED")) as client:
             watch.ask(client)

@@ -191,6 +191,6 @@ def test_what_stops_behind_a_run_is_not_for_it(
     end = spark.latest(start)
     assert len(spark.rows(start, end)) == 1
     run(any_server, table, *THREE_DDLS[1:3])
-    wait_until(lambda: spark.reader._tail and spark.reader._tail.buffer.error, "an error comes")
+    wait_until(lambda: spark.reader.tail and spark.reader.tail.buffer.error, "an error comes")
     while (end := spark.latest(start)) != start:
         start = end

@@ -21,7 +21,7 @@ def _warn_again() -> None:
 
 
 def stopped(stream: Spark) -> Exception:
-    tail = stream.reader._tail
+    tail = stream.reader.tail
     assert tail is not None
     return wait_until(lambda: tail.buffer.error, "the stream stops")
 
@@ -131,7 +131,7 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
     with caplog.at_level(logging.INFO, "pyspark_mysqlbinlog"):
         try:
             stream.latest(stream.initial())
-            tail = stream.reader._tail
+            tail = stream.reader.tail
             assert tail is not None
             # After the warnings, each connection begins a dump.
             wait_until(lambda: tail.compared, "the tail follows the binlog")

@@ -50,6 +50,9 @@ class GtidTracker:
         self.executed = executed
         # Of the transaction in progress: (source, number).
         self._gtid: tuple[str, int] | None = None
+        # The last run and its GTIDs: several of its boundaries may be asked for.
+        self._run: Run | None = None
+        self._gtids_of_run: list[tuple[int, int, str, int]] = []
 
     def follow(self, event: Event) -> None:
         """Take an event that is in no run."""
@@ -77,19 +80,16 @@ class GtidTracker:
         executed = self.executed
         if executed is None:
             return None
+        if self._run is not run:
+            self._run, self._gtids_of_run = run, [*_runs(run)]
         counted = 0
-        for first, count, source, number in _runs(run):
+        for first, count, source, number in self._gtids_of_run:
             if executed is None or first > transaction:
                 break
             last = number + min(count, transaction - first + 1) - 1
             counted += last - number + 1
             executed = _with(executed, source, number, last) if source else None
         return executed if counted == transaction + 1 else None
-
-    def take_run(self, run: Run) -> None:
-        """Count all transactions of a run."""
-        if self.executed is not None and run.ends:
-            self.executed = self.at(run, len(run.ends) - 1)
 
     def take_skipped(self, found: Run | Event) -> None:
         """Count the GTIDs of whole transactions that are not distinguished."""

@@ -22,6 +22,7 @@ from threading import Condition
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.connector.tail.open_span import Events, OpenSpan
 from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
@@ -99,10 +100,11 @@ class LogBuffer:
     ) -> None:
         """End the transaction in progress at `boundary`, `log_bytes` after the last boundary."""
         with self._changed:
-            is_change = self._is_change(boundary)
-            if self._crosses_cut(boundary):
+            is_change = self._is_change(boundary.history)
+            crosses = self._crosses_cut(boundary.position)
+            if crosses:
                 self._before_cut = self._tip
-            if is_change or self._crosses_cut(boundary) or (wanted and self._is_large(log_bytes)):
+            if is_change or crosses or (wanted and self._is_large(log_bytes)):
                 self._close_span()
             self._tip = boundary
             if is_change:
@@ -132,8 +134,9 @@ class LogBuffer:
         assert run.kept_bytes <= MAX_INLINE_BYTES_PER_TASK
         with self._changed:
             at, last_end = 0, run.start - log_bytes
+            after_run = boundary_at(ends[-1])
             while at < len(ends):
-                behind = self._uncut(run, at, last_end, boundary_at(ends[at]))
+                behind = self._uncut(run, at, last_end, after_run)
                 if behind > at:
                     self._extend(run, at, behind, ends[behind - 1] - last_end, boundary_at)
                 else:
@@ -151,7 +154,7 @@ class LogBuffer:
         """Respell the last boundary: as the next file's beginning."""
         with self._changed:
             # A caller that knows the old spelling must still find it.
-            if self._crosses_cut(boundary):
+            if self._crosses_cut(boundary.position):
                 self._before_cut = self._tip
                 self._close_span()
             elif self._tip.position > self._handed_out:
@@ -381,17 +384,17 @@ class LogBuffer:
         """Return the capacity for events of transactions that are not in the open span yet."""
         return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
 
-    def _uncut(self, run: Run, at: int, last_end: int, boundary: BoundaryState) -> int:
+    def _uncut(self, run: Run, at: int, last_end: int, after_run: BoundaryState) -> int:
         """Return the index up to which a run's transactions, from `at` on, only extend the span.
 
-        They do not cross the cut, and all fit; the last one may complete the span. `boundary` is
-        that after the first of them.
+        They do not cross the cut, and all fit; the last one may complete the span. `after_run` is
+        the boundary after the run, in which tables do not change.
         """
-        if self._is_change(boundary) or self._crosses_cut(boundary):
-            return at
         ends, kept = run.ends, run.kept_until
-        behind = len(ends)
-        cut, here = self._cut, boundary.position
+        here = after_run.position._replace(pos=ends[at])
+        if self._is_change(after_run.history) or self._crosses_cut(here):
+            return at
+        behind, cut = len(ends), self._cut
         if cut is not None and cut.number == here.number and here <= cut:
             behind = bisect_right(ends, cut.pos, at)
         if self._open.is_kept:
@@ -438,12 +441,12 @@ class LogBuffer:
         """
         return log_bytes >= self._granularity
 
-    def _is_change(self, boundary: BoundaryState) -> bool:
+    def _is_change(self, history: SchemaHistory) -> bool:
         known = self._tip.history
-        return boundary.history is not known and boundary.history != known
+        return history is not known and history != known
 
-    def _crosses_cut(self, boundary: BoundaryState) -> bool:
-        return self._cut is not None and self._tip.position <= self._cut < boundary.position
+    def _crosses_cut(self, position: Position) -> bool:
+        return self._cut is not None and self._tip.position <= self._cut < position
 
     def _take_transaction(
         self, boundary: BoundaryState, rows: int, pieces: Sequence[Piece]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
@@ -157,6 +158,8 @@ class TransactionScanner:
             number, history, gtids = end.number, self.history, self._gtids
             pending_xa = self._filtering.pending_xa
 
+            # Most runs have captured rows to their end, which is then asked for several times.
+            @cache
             def boundary_at(pos: int) -> BoundaryState:
                 known = behind(self._head, run, pos)
                 executed = gtids.at(run, bisect_left(run.ends, pos))
@@ -165,7 +168,7 @@ class TransactionScanner:
 
             self.boundary = boundary_at(run.end)
             self._buffer.transactions(run, self._log_bytes, boundary_at)
-            gtids.take_run(run)
+            gtids.executed = self.boundary.executed
             self._tell_wanted(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
