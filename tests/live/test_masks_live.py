@@ -13,7 +13,7 @@ from helpers.masked_rows import SECRET, hashed, selected
 from helpers.servers import Server
 from helpers.stream_query import Query
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
-from pyspark_mysqlbinlog.decoder.transforms.masks import Mask, masked_codec
+from pyspark_mysqlbinlog.decoder.transforms.masks import Mask, Masking, masked_codec
 from pyspark_mysqlbinlog.decoder.values import temporals
 from pyspark_mysqlbinlog.errors import MalformedEventError, OptionError
 from pyspark_mysqlbinlog.tables import ColumnSchema
@@ -203,7 +203,9 @@ def test_a_masked_column_that_is_renamed_stops_the_read(
 
 def test_a_value_that_cannot_be_decoded_is_in_no_error() -> None:
     column = ColumnSchema("born", "date")
-    codec = masked_codec(temporals.date("column `born`"), column, Mask("hash"), SECRET.encode())
+    codec = masked_codec(
+        temporals.date("column `born`"), Masking(Mask("hash"), column, SECRET.encode())
+    )
     invalid = (2026 << 9 | 15 << 5 | 31).to_bytes(3, "little")
     with pytest.raises(MalformedEventError, match="masked column `born`") as caught:
         codec.read(invalid, 0)

@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads.row_filter import RowFilter
 from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
 from pyspark_mysqlbinlog.decoder.transforms.bound_conditions import bind
-from pyspark_mysqlbinlog.decoder.transforms.masks import masked_codec, masked_column
+from pyspark_mysqlbinlog.decoder.transforms.masks import Masking, masked_codec, masked_column
 from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip
 from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for, skip_for
@@ -36,6 +36,7 @@ class ColumnPlan:
     codec : None if the column is excluded: skipped and not output.
     schema : None if names and types are unknown; then there is no codec either. Of a masked column,
         the mask's.
+    masking : of a masked column; the codec applies it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ColumnPlan:
     skip: Skip
     codec: Codec | None
     schema: ColumnSchema | None = None
+    masking: Masking | None = None
 
     @property
     def before_image_unreliable(self) -> bool:
@@ -78,14 +80,12 @@ class RowPlan:
     Attributes
     ----------
     row_filter : None if all rows are read.
-    is_transformed : whether columns are masked, or rows filtered.
     """
 
     __slots__ = (
         "_has_doubtful",
         "_images",
         "columns",
-        "is_transformed",
         "key",
         "row_filter",
         "schema",
@@ -99,11 +99,9 @@ class RowPlan:
         columns: tuple[ColumnPlan, ...],
         *,
         row_filter: RowFilter | None = None,
-        is_transformed: bool = False,
     ) -> None:
         self.table_map = table_map
         self.row_filter = row_filter
-        self.is_transformed = is_transformed
         self.schema = schema
         # None if unknown: the generated names of a table map have no key.
         self.key: tuple[str, ...] | None = schema.primary_key
@@ -154,20 +152,20 @@ class RowPlan:
                 reads[column.name] = codec.read
             skip = codec.skip if codec else skip_for(code, metadata, what)
             key = f"{encode_basestring(column.name)}:"
-            shown = column
+            shown, masking = column, None
             mask = masks.get(column.name)
-            if mask is not None and codec is not None:
-                codec = masked_codec(codec, column, mask, secret)
+            if mask is not None and codec is not None and not is_excluded:
+                masking = Masking(mask, column, secret)
+                codec = masked_codec(codec, masking)
                 shown = masked_column(column)
             columns.append(
-                ColumnPlan(column.name, key, skip, None if is_excluded else codec, shown)
+                ColumnPlan(column.name, key, skip, None if is_excluded else codec, shown, masking)
             )
         return cls(
             table_map,
             schema,
             tuple(columns),
             row_filter=None if bound is None else RowFilter(bound, reads),
-            is_transformed=bool(masks) or bound is not None,
         )
 
     def image(self, present: bytes, *, is_updated: bool = False) -> ImagePlan:

@@ -22,14 +22,22 @@ import hmac
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, make_codec, quote
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.tables import BLOB_TYPES, SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["REDACTED", "Mask", "check_mask", "masked_codec", "masked_column", "parse_mask"]
+__all__ = [
+    "REDACTED",
+    "Mask",
+    "Masking",
+    "check_mask",
+    "masked_codec",
+    "masked_column",
+    "parse_mask",
+]
 
 Kind = Literal["hash", "redact", "truncate", "keepLast"]
 
@@ -60,6 +68,18 @@ class Mask:
 
     def __str__(self) -> str:
         return f"{self.kind}({self.length})" if self.length else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """The mask of one column.
+
+    column : unmasked.
+    """
+
+    mask: Mask
+    column: ColumnSchema
+    secret: bytes = field(repr=False)
 
 
 def parse_mask(text: str) -> Mask:
@@ -95,14 +115,13 @@ def masked_column(column: ColumnSchema) -> ColumnSchema:
     )
 
 
-def masked_codec(codec: Codec, column: ColumnSchema, mask: Mask, secret: bytes) -> Codec:
+def masked_codec(codec: Codec, masking: Masking) -> Codec:
     """Return the codec that reads a column's values masked.
-
-    column : unmasked.
 
     A value that cannot be decoded is a MalformedEventError without the value.
     """
-    mask_value = _mask_of(codec, column, mask, secret)
+    column = masking.column
+    mask_value = _mask_of(codec, masking)
     read_value = codec.read
 
     def read(data: bytes, pos: int) -> tuple[str, int]:
@@ -128,8 +147,9 @@ def _quoted(read: Read) -> Callable[[bytes, int], tuple[str, int]]:
     return read_json
 
 
-def _mask_of(codec: Codec, column: ColumnSchema, mask: Mask, secret: bytes) -> Callable[[Any], str]:
-    text = _text_of(codec, column)
+def _mask_of(codec: Codec, masking: Masking) -> Callable[[Any], str]:
+    mask, secret = masking.mask, masking.secret
+    text = _text_of(codec, masking.column)
     length = mask.length
     match mask.kind:
         case "redact":

@@ -7,6 +7,7 @@ import pytest
 from helpers.masked_rows import SECRET, hashed
 from pyspark_mysqlbinlog.decoder.transforms.masks import (
     Mask,
+    Masking,
     masked_codec,
     masked_column,
     parse_mask,
@@ -24,7 +25,7 @@ def read(value: bytes, mask: str, column: ColumnSchema = TEXT) -> tuple[str, str
     codec: Codec = (
         text("c", 1, bytes.decode) if column.type == "varchar" else binary("c", 1, column.length)
     )
-    made = masked_codec(codec, column, parse_mask(mask), SECRET.encode())
+    made = masked_codec(codec, Masking(parse_mask(mask), column, SECRET.encode()))
     data = b"\xff" + bytes([len(value)]) + value + b"\xff"
     shown, end = made.read(data, 1)
     assert end == len(data) - 1
@@ -91,5 +92,5 @@ def test_a_masked_blob_stays_one_whose_old_value_may_be_unreliable() -> None:
 
 def test_each_number_is_masked_by_its_text() -> None:
     column = ColumnSchema("c", "bigint", unsigned=True)
-    made = masked_codec(codec_for(8, 0, column), column, Mask("keepLast", 3), b"")
+    made = masked_codec(codec_for(8, 0, column), Masking(Mask("keepLast", 3), column, b""))
     assert made.read((491701234567).to_bytes(8, "little"), 0) == ("***567", 8)
