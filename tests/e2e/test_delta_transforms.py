@@ -166,3 +166,25 @@ def test_other_transforms_than_the_checkpoints_are_refused(
     with pytest.raises(StreamingQueryException, match="acceptChangedTransforms=true") as caught:
         mirrored.run()
     assert SECRET not in str(caught.value)
+
+
+def test_accepted_transforms_and_a_reload_apply_to_all_rows(
+    transformed: TransformedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored = transformed.mirrored
+    mirrored.run()
+    # A number becomes a text, and another column is no longer masked.
+    monkeypatch.setitem(MASKS, "keyed", {"v": "keepLast(1)"})
+    masks = {
+        f"{mirrored.database}.{table}.{column}": mask
+        for table, columns in MASKS.items()
+        for column, mask in columns.items()
+    }
+    mirrored.options |= {
+        "maskColumns": json.dumps(masks),
+        "acceptChangedTransforms": "true",
+        "reload": f"masks: {mirrored.database}.*",
+    }
+    mirrored.execute("INSERT INTO keyed VALUES (9, 'nina@x.org', 'DE', 123)")
+    mirrored.run()
+    transformed.assert_equal()
