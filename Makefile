@@ -34,6 +34,7 @@ BENCH_ARGS ?=
 
 MIN_VERSIONS_VENV := $(CURDIR)/.cache/min-versions
 DOCS := $(CURDIR)/.cache/docs
+PACKAGING := $(CURDIR)/.cache/packaging
 SANITIZED := $(CURDIR)/.cache/sanitized
 WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/ranges/test_reader.py \
 	tests/unit/connector/ranges/test_blocks.py
@@ -43,7 +44,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test test-newer test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs \
+.PHONY: help demo test test-newer test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs package \
 	servers newer-servers clean java classes
 
 help: ## Show this help
@@ -109,8 +110,20 @@ docs: $(VENV)/installed $(DOCS)/dependencies ## Write the generated parts of doc
 	$(PYTHON) docs/_hooks
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
+# The wheel is built from the sdist, as users without a wheel do, in an environment with nothing but
+# what pyproject.toml requires, and tried in another one.
+package: $(VENV)/dependencies ## Build sdist and wheel into dist/, and try the wheel in an environment of its own
+	@rm -rf dist $(PACKAGING) && $(PYTHON) -m venv $(PACKAGING)/build && $(PYTHON) -m venv $(PACKAGING)/try
+	$(PACKAGING)/build/bin/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'
+	MYSQLBINLOG_KERNEL=required $(PACKAGING)/build/bin/python -m build --outdir dist .
+	$(PACKAGING)/build/bin/twine check --strict dist/*
+	$(PACKAGING)/try/bin/python -m pip install --quiet --disable-pip-version-check \
+		"$$(echo dist/*.whl)[cli]"
+	cd $(PACKAGING) && PYTHONPATH=$(CURDIR)/tests $(PACKAGING)/try/bin/python $(CURDIR)/tests/smoke.py
+	cd $(PACKAGING) && $(PACKAGING)/try/bin/pyspark-mysqlbinlog --version
+
 clean: ## Remove all that make made
-	rm -rf $(VENV) .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) .cache build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		spark-warehouse metastore_db derby.log
 	find pyspark_mysqlbinlog -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     )
     from pyspark_mysqlbinlog.errors import cause_of
 
-__all__ = ["DefaultSource", "DeltaMirror", "MySQLBinlogMetrics", "__version__", "cause_of"]
+    __version__: str
 
-__version__ = "0.1.0"
+__all__ = ["DefaultSource", "DeltaMirror", "MySQLBinlogMetrics", "__version__", "cause_of"]
 
 
 def __getattr__(name: str) -> object:
@@ -32,4 +32,6 @@ def __getattr__(name: str) -> object:
         return import_module("pyspark_mysqlbinlog.connector.metrics.listener").MySQLBinlogMetrics
     if name == "cause_of":
         return import_module("pyspark_mysqlbinlog.errors").cause_of
+    if name == "__version__":
+        return import_module("importlib.metadata").version("pyspark-mysqlbinlog")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

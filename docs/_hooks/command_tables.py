@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from typer.models import ArgumentInfo
 
-from pyspark_mysqlbinlog.connector.cli.main import app
+from pyspark_mysqlbinlog.connector.cli.commands import command_function
 
 __all__ = ["command_table"]
 
@@ -47,13 +47,9 @@ def command_table(command: str, panel: str) -> str:
 
 
 def _flags(command: str) -> Iterator[_Flag]:
-    (callback,) = (
-        each.callback
-        for each in app.registered_commands
-        if each.callback is not None and (each.name or each.callback.__name__) == command
-    )
-    annotated = get_type_hints(callback, include_extras=True)
-    for name, parameter in inspect.signature(callback).parameters.items():
+    function = command_function(command)
+    annotated = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
         hint = annotated[name]
         info = hint.__metadata__[0]
         # In an annotation typer takes the first of a flag's own names for the default.

@@ -24,13 +24,20 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["EMPTY_GTID_SET", "MAX_GTID_NUMBER", "GtidInterval", "GtidSet", "is_mariadb_source"]
+__all__ = [
+    "EMPTY_GTID_SET",
+    "MAX_GTID_NUMBER",
+    "GtidInterval",
+    "GtidSet",
+    "is_mariadb_source",
+    "source_and_number",
+]
 
 # The greatest number that a server assigns (GNO_END in sql/rpl_gtid.h, which is excluded).
 MAX_GTID_NUMBER = (1 << 63) - 2
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}|\{[0-9a-f-]+\}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_MARIADB_GTID = re.compile(r"([0-9]{1,10}-[0-9]{1,10})-([0-9]{1,20})", re.ASCII)
+_MARIADB_GTID = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})", re.ASCII)
 _INTERVAL = re.compile(r"([0-9]+)(?:\s*-\s*([0-9]+))?", re.ASCII)
 # First and last number, both included.
 Numbers = tuple[int, int]
@@ -52,6 +59,16 @@ class GtidInterval(NamedTuple):
 def is_mariadb_source(source: str) -> bool:
     """Whether a source is a domain and a server id, and not a UUID."""
     return source.count("-") == 1 and ":" not in source
+
+
+def source_and_number(gtid: str) -> tuple[str, int]:
+    """Split the text of one GTID: ``uuid:number``, ``uuid:tag:number``, ``domain-server-number``.
+
+    >>> source_and_number("0-1-105")
+    ('0-1', 105)
+    """
+    source, _, number = gtid.rpartition(":" if ":" in gtid else "-")
+    return source, int(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +202,9 @@ def _parsed(text: str) -> Iterator[GtidInterval]:
         if not uuid and not rest:
             continue
         if not rest and (found := _MARIADB_GTID.fullmatch(uuid)):
-            yield GtidInterval(found[1], "", 1, _interval(found[2], text)[1])
+            # Servers accept leading zeros and do not write them.
+            source = f"{int(found[1])}-{int(found[2])}"
+            yield GtidInterval(source, "", 1, _interval(found[3], text)[1])
             continue
         digits = uuid.strip("{}").replace("-", "")
         if not _UUID.fullmatch(uuid) or len(digits) != 32:

@@ -24,7 +24,7 @@ class CuttingProxy:
     cuts : connections that were cut.
     """
 
-    def __init__(self, host: str, port: int, allowed: Iterator[int]) -> None:
+    def __init__(self, host: str, port: int, allowed: Iterator[int | None]) -> None:
         self.target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -72,7 +72,7 @@ class CuttingProxy:
 
 
 @contextmanager
-def cutting_proxy(host: str, port: int, allowed: Iterator[int]) -> Iterator[CuttingProxy]:
+def cutting_proxy(host: str, port: int, allowed: Iterator[int | None]) -> Iterator[CuttingProxy]:
     proxy = CuttingProxy(host, port, allowed)
     try:
         yield proxy

@@ -102,3 +102,39 @@ def test_bytes_of_a_server_have_names(
     shown = inspect(*connection, files[0], "--tables", f"{any_database}.t", "--hexdump")
     assert "`id`: 4294967295" in shown
     assert "CRC32: 0x" in shown
+
+
+@pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
+def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
+    any_server: Server, any_database: str, connection: list[str]
+) -> None:
+    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
+    any_server.rotate()
+    file = any_server.position()[0]
+    any_server.execute(
+        *(f"INSERT INTO {any_database}.t VALUES ({number})" for number in range(4)),
+        "SET SESSION gtid_domain_id = 7",
+        f"INSERT INTO {any_database}.t VALUES (100)",
+        "SET SESSION gtid_domain_id = DEFAULT",
+    )
+
+    def shown(*selection: str) -> list[tuple[str, list[int]]]:
+        """The GTID and the rows of each transaction of the table."""
+        tables = ["--tables", f"{any_database}.t", "-v"]
+        return [
+            (each["gtid"], [row["after"]["id"] for row in each["changes"]])
+            for each in objects(*connection, file, *tables, *selection)
+            if "op" in each
+        ]
+
+    whole = shown()
+    gtids = [gtid for gtid, _ in whole]
+    assert [rows for _, rows in whole] == [[0], [1], [2], [3], [100]]
+    assert shown("--include-gtids", gtids[1]) == whole[:2]
+    assert shown("--exclude-gtids", gtids[1]) == whole[2:]
+    assert shown("--include-gtids", gtids[2], "--exclude-gtids", gtids[1]) == whole[2:3]
+    assert shown("--include-gtids", f"{gtids[0]},{gtids[4]}") == [whole[0], whole[4]]
+    # A GTID of MySQL is none of these.
+    of_mysql = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100000"
+    assert shown("--include-gtids", of_mysql) == []
+    assert shown("--exclude-gtids", of_mysql) == whole

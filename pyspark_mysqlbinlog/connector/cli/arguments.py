@@ -1,23 +1,93 @@
-"""Arguments that more than one command takes."""
+"""Arguments that more than one command takes, and the options of the source that they give."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pyspark_mysqlbinlog.errors import OptionError
 
-__all__ = ["pairs", "source_options"]
+__all__ = [
+    "DELTA",
+    "OUTPUT",
+    "SELECTION",
+    "SOURCE",
+    "ConnectionOptions",
+    "Host",
+    "PasswordFile",
+    "Port",
+    "ShownTables",
+    "SourceOptions",
+    "StorageOptions",
+    "User",
+    "pairs",
+    "source_options",
+]
+
+# Headings of `--help`.
+SOURCE, SELECTION, DELTA, OUTPUT = "Source", "Selection", "Delta tables", "Output"
+
+Host = Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=SOURCE)]
+Port = Annotated[int, typer.Option(help="Port of the MySQL server.", rich_help_panel=SOURCE)]
+User = Annotated[
+    str,
+    typer.Option(
+        help="Account of the server; docs/reference/security.md lists its grants.",
+        rich_help_panel=SOURCE,
+    ),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(help="File that contains the password.", rich_help_panel=SOURCE),
+]
+SourceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="name=value of an option in docs/reference/options.md; can be repeated.",
+        rich_help_panel=SOURCE,
+    ),
+]
+ConnectionOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="name=value of a connection option in docs/reference/options.md; can be repeated.",
+        rich_help_panel=SOURCE,
+    ),
+]
+ShownTables = Annotated[
+    str | None,
+    typer.Option(
+        "--tables",
+        help="Show only these tables: database.table or globs, separated by commas.",
+        rich_help_panel=SELECTION,
+    ),
+]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="name=value for delta-rs, such as credentials; can be repeated.",
+        rich_help_panel=DELTA,
+    ),
+]
 
 
 def source_options(
     host: str,
     port: int,
-    user: str,
-    *,
-    tables: str | None,
+    user: str | None,
     password_file: Path | None,
     more: Iterable[str] | None,
+    *,
+    tables: str | None = None,
 ) -> dict[str, str]:
     """Return the options of the source, as texts.
 
@@ -25,11 +95,14 @@ def source_options(
 
     Raises OptionError for an option that has an argument of its own.
     """
-    options = {"host": host, "port": str(port), "user": user}
-    if tables is not None:
-        options["tables"] = tables
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
+    own = {
+        "host": host,
+        "port": str(port),
+        "user": user,
+        "passwordFile": None if password_file is None else str(password_file),
+        "tables": tables,
+    }
+    options = {name: value for name, value in own.items() if value is not None}
     others = pairs("--option", more)
     again = {name.lower() for name in options} & {name.lower() for name in others}
     if again:

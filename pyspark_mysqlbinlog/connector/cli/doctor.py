@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import pairs, source_options
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    DELTA,
+    OUTPUT,
+    SOURCE,
+    Host,
+    PasswordFile,
+    Port,
+    SourceOptions,
+    StorageOptions,
+    User,
+    pairs,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 
@@ -24,35 +35,20 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
-# Headings of `doctor --help`.
-_SOURCE, _DELTA, _OUTPUT = "Source", "Delta tables", "Output"
 
-
-def doctor(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SOURCE)],
-    user: Annotated[
-        str, typer.Option(help="Account that the query will use.", rich_help_panel=_SOURCE)
-    ],
+def doctor(
+    *,
+    host: Host,
+    port: Port = 3306,
+    user: User,
+    password_file: PasswordFile = None,
+    option: SourceOptions = None,
     tables: Annotated[
         str | None,
         typer.Option(
             help="Tables of the query: database.table or globs, separated by commas; all without"
             " it.",
-            rich_help_panel=_SOURCE,
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SOURCE)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SOURCE),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of an option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE,
         ),
     ] = None,
     target: Annotated[
@@ -60,25 +56,19 @@ def doctor(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             help="Path or URI of a mirror's Delta tables, with {database} and {table} in it: check"
             " them, and what a mirror needs in addition to a stream.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = None,
-    storage_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value for delta-rs, such as credentials; can be repeated.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
+    storage_option: StorageOptions = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="JSON instead of text.", rich_help_panel=_OUTPUT),
+        typer.Option("--json", help="JSON instead of text.", rich_help_panel=OUTPUT),
     ] = False,
 ) -> None:
     """Check whether a server is ready for a stream or a mirror, and show what to type if not.
 
-    Nothing is changed on the server. With --target a small Delta table is written there, and
-    removed.
+    Give the account and the options of the query. Nothing is changed on the server. With --target a
+    small Delta table is written there, and removed.
     """
     from pyspark_mysqlbinlog.connector.delta.mirror import mirror_options
     from pyspark_mysqlbinlog.connector.doctor.examination import examine
@@ -87,9 +77,7 @@ def doctor(  # noqa: PLR0917 (typer's options have names)
     try:
         if storage_option and target is None:
             raise OptionError("--storage-option: it is for the Delta tables; give --target")
-        texts = source_options(
-            host, port, user, tables=tables, password_file=password_file, more=option
-        )
+        texts = source_options(host, port, user, password_file, option, tables=tables)
         options = parse_options(texts if target is None else mirror_options(texts))
         findings = [*examine(options, target, pairs("--storage-option", storage_option))]
     except OptionError as error:

@@ -12,12 +12,23 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from io import TextIOWrapper
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import pairs, source_options
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    DELTA,
+    OUTPUT,
+    SOURCE,
+    Host,
+    PasswordFile,
+    Port,
+    SourceOptions,
+    StorageOptions,
+    User,
+    pairs,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.runner import SparkEndedError, run
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, cause_of
@@ -30,26 +41,23 @@ if TYPE_CHECKING:
 
 __all__ = ["ingest"]
 
-# Headings of `ingest --help`.
-_SOURCE, _DELTA, _SPARK, _OUTPUT = "Source", "Delta tables", "Spark", "Output"
-_MONITORING = "Monitoring"
+# More headings of `--help`.
+_SPARK, _MONITORING = "Spark", "Monitoring"
 _MAX_PORT = 65_535
 
 
-def ingest(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SOURCE)],
-    user: Annotated[
-        str,
-        typer.Option(
-            help="Account of the server; docs/reference/security.md lists its grants.",
-            rich_help_panel=_SOURCE,
-        ),
-    ],
+def ingest(
+    *,
+    host: Host,
+    port: Port = 3306,
+    user: User,
+    password_file: PasswordFile = None,
+    option: SourceOptions = None,
     tables: Annotated[
         str,
         typer.Option(
             help="Tables to replicate: database.table or globs, separated by commas.",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE,
         ),
     ],
     checkpoint: Annotated[
@@ -60,7 +68,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         str | None,
         typer.Option(
             help="Path or URI of the Delta tables, with {database} and {table} in it.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = None,
     change_log: Annotated[
@@ -68,21 +76,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             help="Path or URI of the change logs, with {database} and {table} in it; can be given"
             " with or without --target.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SOURCE)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SOURCE),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of an option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=DELTA,
         ),
     ] = None,
     engine: Annotated[
@@ -90,27 +84,24 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             help="Writer of the Delta tables: deltalake, spark (needs Delta's jars, see --conf),"
             " or auto.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = "deltalake",
-    storage_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value for delta-rs, such as credentials; can be repeated.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
+    storage_option: StorageOptions = None,
     table_property: Annotated[
         list[str] | None,
         typer.Option(
-            help="name=value of new Delta tables; can be repeated.", rich_help_panel=_DELTA
+            metavar="NAME=VALUE",
+            help="name=value of new Delta tables; can be repeated.",
+            rich_help_panel=DELTA,
         ),
     ] = None,
     partition_by: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="TABLE=COLUMNS",
             help="database.table=column,column of new Delta tables; can be repeated.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = None,
     soft_delete: Annotated[
@@ -118,20 +109,22 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             "--soft-delete",
             help="Keep deleted rows, with true in the column _deleted.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = False,
     maintenance_interval: Annotated[
         str,
         typer.Option(
             help="How often files are compacted and vacuumed, such as 1h; 'off' for never.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ] = "1h",
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            help="name=value of Spark's configuration; can be repeated.", rich_help_panel=_SPARK
+            metavar="NAME=VALUE",
+            help="name=value of Spark's configuration; can be repeated.",
+            rich_help_panel=_SPARK,
         ),
     ] = None,
     trigger_interval: Annotated[
@@ -148,7 +141,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     json_lines: Annotated[
         bool,
         typer.Option(
-            "--json", help="One line of JSON per batch instead of text.", rich_help_panel=_OUTPUT
+            "--json", help="One line of JSON per batch instead of text.", rich_help_panel=OUTPUT
         ),
     ] = False,
     metrics_port: Annotated[
@@ -183,9 +176,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     the tables, --change-log for their change logs, or both.
     """
     try:
-        options = source_options(
-            host, port, user, tables=tables, password_file=password_file, more=option
-        )
+        options = source_options(host, port, user, password_file, option, tables=tables)
         partitions = pairs("--partition-by", partition_by)
         mirror = _mirror(
             target,

@@ -12,6 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    OUTPUT,
+    SELECTION,
+    SOURCE,
+    ConnectionOptions,
+    PasswordFile,
+    Port,
+    ShownTables,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
@@ -22,58 +32,41 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-# Headings of `inspect --help`.
-_LOG, _SELECTION, _OUTPUT = "Log", "Selection", "Output"
 
-
-def inspect(  # noqa: PLR0917 (typer's options have names)
+def inspect(
+    *,
     files: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="FILES",
             help="Binlog files, globs or folders, also compressed ones or in an object store. With"
             " --host: names of the server's files; without one, its current file.",
-            rich_help_panel=_LOG,
+            rich_help_panel=SOURCE,
         ),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(help="Host of a MySQL server, to read its binlog.", rich_help_panel=_LOG),
+        typer.Option(help="Host of a MySQL server, to read its binlog.", rich_help_panel=SOURCE),
     ] = None,
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_LOG)
-    ] = 3306,
+    port: Port = 3306,
     user: Annotated[
-        str | None, typer.Option(help="Account of the server.", rich_help_panel=_LOG)
+        str | None, typer.Option(help="Account of the server.", rich_help_panel=SOURCE)
     ] = None,
-    password_file: Annotated[
-        Path | None, typer.Option(help="File that contains the password.", rich_help_panel=_LOG)
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of a connection option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_LOG,
-        ),
-    ] = None,
-    tables: Annotated[
-        str | None,
-        typer.Option(
-            help="Show only these tables: database.table or globs, separated by commas.",
-            rich_help_panel=_SELECTION,
-        ),
-    ] = None,
+    password_file: PasswordFile = None,
+    option: ConnectionOptions = None,
+    tables: ShownTables = None,
     start_position: Annotated[
         int,
         typer.Option(
             help="Position of an event in the first file, to begin there.",
-            rich_help_panel=_SELECTION,
+            rich_help_panel=SELECTION,
         ),
     ] = 4,
     stop_position: Annotated[
         int | None,
         typer.Option(
             help="Position in the last file: events that begin there or later are not shown.",
-            rich_help_panel=_SELECTION,
+            rich_help_panel=SELECTION,
         ),
     ] = None,
     start_datetime: Annotated[
@@ -81,27 +74,27 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             help="Show transactions that begin at this time or later, such as 2026-11-20T10:00:00;"
             " in UTC unless it has a zone.",
-            rich_help_panel=_SELECTION,
+            rich_help_panel=SELECTION,
         ),
     ] = None,
     stop_datetime: Annotated[
         str | None,
         typer.Option(
-            help="Show transactions that begin before this time.", rich_help_panel=_SELECTION
+            help="Show transactions that begin before this time.", rich_help_panel=SELECTION
         ),
     ] = None,
     include_gtids: Annotated[
         str | None,
-        typer.Option(help="Show only transactions of this GTID set.", rich_help_panel=_SELECTION),
+        typer.Option(help="Show only transactions of this GTID set.", rich_help_panel=SELECTION),
     ] = None,
     exclude_gtids: Annotated[
         str | None,
-        typer.Option(help="Omit transactions of this GTID set.", rich_help_panel=_SELECTION),
+        typer.Option(help="Omit transactions of this GTID set.", rich_help_panel=SELECTION),
     ] = None,
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Show rows as readable statements.", rich_help_panel=_OUTPUT
+            "--verbose", "-v", help="Show rows as readable statements.", rich_help_panel=OUTPUT
         ),
     ] = False,
     hexdump: Annotated[
@@ -110,7 +103,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
             "--hexdump",
             "-H",
             help="Show the bytes of each event, with the name and the meaning of each field.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     stats: Annotated[
@@ -119,13 +112,13 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
             "--stats",
             help="Show numbers instead of events: rows and bytes by table, transactions by size,"
             " the largest ones, bursts and gaps.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
-            help="HTML file to write the same numbers to, with charts.", rich_help_panel=_OUTPUT
+            help="HTML file to write the same numbers to, with charts.", rich_help_panel=OUTPUT
         ),
     ] = None,
     json_lines: Annotated[
@@ -133,7 +126,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             "--json",
             help="One line of JSON per event instead of text; with --stats, one object.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
 ) -> None:
@@ -144,7 +137,11 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     """
     prepare_streams()
     try:
-        server = _server_options(host, port, user, password_file, option)
+        server = None
+        if host is not None:
+            server = source_options(host, port, user, password_file, option)
+        elif user or password_file or option:
+            raise OptionError("--user, --password-file and --option need --host")
         selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)
         if host is None and not files:
             raise OptionError("no log is given: name binlog files, or a server with --host")
@@ -170,29 +167,6 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
         end(OptionError(f"{file!r} can't be read: {problem}"), FAILED)
     for note in source.notes:
         typer.echo(note, err=True)
-
-
-def _server_options(
-    host: str | None,
-    port: int,
-    user: str | None,
-    password_file: Path | None,
-    more: list[str] | None,
-) -> dict[str, str] | None:
-    """Return the options of a server; None if files are read."""
-    from pyspark_mysqlbinlog.connector.cli.arguments import pairs
-
-    given = pairs("--option", more)
-    if host is None:
-        if user or password_file or given:
-            raise OptionError("--user, --password-file and --option need --host")
-        return None
-    options = {"host": host, "port": str(port), **given}
-    if user is not None:
-        options["user"] = user
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
-    return options
 
 
 def _source(files: list[str], server: dict[str, str] | None, start: int) -> Source:

@@ -1,4 +1,4 @@
-"""``pyspark-mysqlbinlog``: the commands of the package, one module each."""
+"""``pyspark-mysqlbinlog``: the program, whose commands are modules of this package."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from typing import Annotated
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.doctor import doctor
-from pyspark_mysqlbinlog.connector.cli.ingest import ingest
-from pyspark_mysqlbinlog.connector.cli.inspect import inspect
-from pyspark_mysqlbinlog.connector.cli.tail import tail
-from pyspark_mysqlbinlog.connector.cli.verify import verify
+from pyspark_mysqlbinlog.connector.cli.commands import Commands
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=Commands,
     help="Replicate MySQL tables to Delta Lake, and look at MySQL's binary log.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"max_content_width": 100},
 )
 
 
@@ -40,15 +39,8 @@ def _app(
         ),
     ] = False,
 ) -> None:
-    # With a callback, `ingest` is a named command, and other commands can be added.
     pass
 
-
-app.command()(doctor)
-app.command()(ingest)
-app.command()(inspect)
-app.command()(tail)
-app.command()(verify)
 
 if __name__ == "__main__":
     app()

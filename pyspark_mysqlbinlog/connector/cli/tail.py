@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import sys
 from itertools import count
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import pairs
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    OUTPUT,
+    SELECTION,
+    ConnectionOptions,
+    Host,
+    PasswordFile,
+    Port,
+    ShownTables,
+    User,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
@@ -29,45 +38,20 @@ if TYPE_CHECKING:
 
 __all__ = ["tail"]
 
-# Headings of `tail --help`.
-_SERVER, _SELECTION, _OUTPUT = "Server", "Selection", "Output"
 
-
-def tail(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SERVER)],
-    user: Annotated[
-        str,
-        typer.Option(
-            help="Account of the server; docs/reference/security.md lists its grants.",
-            rich_help_panel=_SERVER,
-        ),
-    ],
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SERVER)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SERVER),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of a connection option in docs/reference/options.md; can be repeated.",
-            rich_help_panel=_SERVER,
-        ),
-    ] = None,
-    tables: Annotated[
-        str | None,
-        typer.Option(
-            help="Show only these tables: database.table or globs, separated by commas.",
-            rich_help_panel=_SELECTION,
-        ),
-    ] = None,
+def tail(
+    *,
+    host: Host,
+    port: Port = 3306,
+    user: User,
+    password_file: PasswordFile = None,
+    option: ConnectionOptions = None,
+    tables: ShownTables = None,
     operations: Annotated[
         str,
         typer.Option(
             help="Operations to show: insert, update, delete and statement, separated by commas.",
-            rich_help_panel=_SELECTION,
+            rich_help_panel=SELECTION,
         ),
     ] = "insert,update,delete,statement",
     since: Annotated[
@@ -75,13 +59,13 @@ def tail(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             help="Begin in the past: a duration such as 10m, a time, FILE:POS or earliest. Without"
             " it, only new changes are shown.",
-            rich_help_panel=_SELECTION,
+            rich_help_panel=SELECTION,
         ),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="End after this many changes and statements.", rich_help_panel=_SELECTION
+            min=1, help="End after this many changes and statements.", rich_help_panel=SELECTION
         ),
     ] = None,
     verbose: Annotated[
@@ -90,24 +74,22 @@ def tail(  # noqa: PLR0917 (typer's options have names)
             "--verbose",
             "-v",
             help="Show all columns of a change, as inspect -v does.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
     json_lines: Annotated[
         bool,
         typer.Option(
-            "--json", help="One line of JSON per change instead of text.", rich_help_panel=_OUTPUT
+            "--json", help="One line of JSON per change instead of text.", rich_help_panel=OUTPUT
         ),
     ] = False,
 ) -> None:
     """Show the changes of a MySQL server as they happen, until this command is stopped."""
     prepare_streams()
-    options = {"host": host, "port": str(port), "user": user}
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
     try:
         chosen = _operations(operations)
-        source = _source(options | pairs("--option", option), _place(since))
+        options = source_options(host, port, user, password_file, option)
+        source = _source(options, _place(since))
         selection = _selection(tables)
     except MySQLBinlogError as error:
         end(error, USAGE if isinstance(error, OptionError) else FAILED)
@@ -174,7 +156,8 @@ def _source(options: dict[str, str], place: PlaceInBinlog) -> LiveBinlog:
     from pyspark_mysqlbinlog.connector.inspection.sources import LiveBinlog
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-    return LiveBinlog(parse_options(options).server_settings(), place)
+    parsed = parse_options(options)
+    return LiveBinlog(parsed.server_settings(), place, parsed.retry_timeout)
 
 
 def _texts(

@@ -10,14 +10,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.arguments import pairs
+from pyspark_mysqlbinlog.connector.cli.arguments import (
+    DELTA,
+    OUTPUT,
+    SOURCE,
+    Host,
+    PasswordFile,
+    Port,
+    SourceOptions,
+    StorageOptions,
+    User,
+    pairs,
+    source_options,
+)
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.verification.results import TableResult
@@ -25,56 +36,33 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
-# Headings of `verify --help`.
-_SOURCE, _DELTA, _COMPARISON, _OUTPUT = "Source", "Delta tables", "Comparison", "Output"
+# One more heading of `--help`.
+_COMPARISON = "Comparison"
 _NOT_CONFIRMED = 3
 
 
-def verify(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SOURCE)],
-    user: Annotated[
-        str,
-        typer.Option(
-            help="Account of the server, with the grants of the mirror's.",
-            rich_help_panel=_SOURCE,
-        ),
-    ],
+def verify(
+    *,
+    host: Host,
+    port: Port = 3306,
+    user: User,
+    password_file: PasswordFile = None,
+    option: SourceOptions = None,
     tables: Annotated[
         str,
         typer.Option(
             help="Tables to compare: database.table or globs, separated by commas.",
-            rich_help_panel=_SOURCE,
+            rich_help_panel=SOURCE,
         ),
     ],
     target: Annotated[
         str,
         typer.Option(
             help="Path or URI of the Delta tables, as given to the mirror.",
-            rich_help_panel=_DELTA,
+            rich_help_panel=DELTA,
         ),
     ],
-    port: Annotated[
-        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SOURCE)
-    ] = 3306,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(help="File that contains the password.", rich_help_panel=_SOURCE),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value of an option in docs/reference/options.md, as given to the mirror;"
-            " can be repeated.",
-            rich_help_panel=_SOURCE,
-        ),
-    ] = None,
-    storage_option: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="name=value for delta-rs, such as credentials; can be repeated.",
-            rich_help_panel=_DELTA,
-        ),
-    ] = None,
+    storage_option: StorageOptions = None,
     parallel: Annotated[
         int,
         typer.Option(
@@ -95,14 +83,14 @@ def verify(  # noqa: PLR0917 (typer's options have names)
         int,
         typer.Option(
             help="Differences that are listed per table; others are counted.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
             min=0,
         ),
     ] = 20,
     json_lines: Annotated[
         bool,
         typer.Option(
-            "--json", help="One line of JSON per table instead of text.", rich_help_panel=_OUTPUT
+            "--json", help="One line of JSON per table instead of text.", rich_help_panel=OUTPUT
         ),
     ] = False,
     reload: Annotated[
@@ -110,24 +98,18 @@ def verify(  # noqa: PLR0917 (typer's options have names)
         typer.Option(
             "--reload",
             help="Print the option with which the mirror reloads the tables that differ.",
-            rich_help_panel=_OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
 ) -> None:
     """Compare Delta tables with the MySQL tables that they mirror, while both are in use.
 
-    A difference is reported only if the binlog proves that it is not a change on its way.
+    Give the account and the options of the mirror. A difference is reported only if the binlog
+    proves that it is not a change on its way.
     """
-    options: dict[str, str] = {"host": host, "port": str(port), "user": user, "tables": tables}
-    if password_file is not None:
-        options["passwordFile"] = str(password_file)
     try:
-        more = pairs("--option", option)
-        again = {name.lower() for name in options} & {name.lower() for name in more}
-        if again:
-            raise OptionError(f"--option {min(again)}: use this command's own option for it")
         verifier = _verifier(
-            options | more,
+            source_options(host, port, user, password_file, option, tables=tables),
             target,
             storage_options=pairs("--storage-option", storage_option),
             parallel=parallel,

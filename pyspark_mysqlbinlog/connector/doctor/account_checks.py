@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding, ok, stop, warning
+from pyspark_mysqlbinlog.connector.doctor.remedies import version_of
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, current_position
@@ -22,6 +23,7 @@ __all__ = [
     "replication",
     "snapshot_reads",
     "version",
+    "version_finding",
 ]
 
 _REPLICATION_CLIENT = ("REPLICATION CLIENT", "*.*")
@@ -30,18 +32,29 @@ _REPLICATION_SLAVE = ("REPLICATION SLAVE", "*.*")
 _NO_SERVER_ID = ("server id was not set", "server_id is 0")
 # A clash in so many connections is likely enough to name it.
 _CONNECTIONS = 10_000
-_FIRST_UNSUPPORTED = (8, 0, 0)
+# As docs/reference/compatibility.md has them.
+_FIRST_SUPPORTED = (5, 5, 0)
+_TESTED_MYSQL, _TESTED_MARIADB = ((5, 6), (5, 7), (9, 7)), ((10, 11), (11, 8))
+_SEE = "read docs/reference/compatibility.md"
 
 
 def version(server: ExaminedServer) -> Finding:
-    """The server's version is supported."""
-    text = server.client.server_version
-    if not server.remedies.is_mariadb and server.remedies.version >= _FIRST_UNSUPPORTED:
-        return warning(f"version {text} is not supported yet", advice=_SEE)
-    return ok(f"version {text}")
+    """The server's version is supported, and this package is tested on it."""
+    return version_finding(server.client.server_version, is_mariadb=server.remedies.is_mariadb)
 
 
-_SEE = "read docs/reference/compatibility.md"
+def version_finding(text: str, *, is_mariadb: bool) -> Finding:
+    """Return the finding for the version that a server shows when it is connected."""
+    found = version_of(text)
+    name = "MariaDB" if is_mariadb else "MySQL"
+    shown = f"{name} {'.'.join(map(str, found))}" if any(found) else f"version {text}"
+    if found < _FIRST_SUPPORTED:
+        return warning(f"{shown} is not supported", "MySQL 5.5 or later, or MariaDB", advice=_SEE)
+    tested = _TESTED_MARIADB if is_mariadb else _TESTED_MYSQL
+    if found[:2] not in tested:
+        versions = ", ".join(".".join(map(str, each)) for each in tested)
+        return warning(f"{shown} is supported, but not tested", f"{name} {versions}", advice=_SEE)
+    return ok(shown)
 
 
 def encryption(server: ExaminedServer) -> Finding:

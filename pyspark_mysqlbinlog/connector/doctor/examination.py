@@ -165,7 +165,9 @@ def _run(
         statements = []
         if isinstance(error, AccessDeniedError) and server is not None:
             statements = [server.remedies.grant(each, "*.*") for each in _missing(error)]
-        found = warning(f"not checked: {error}", statements=statements)
+        # The hint of a denied query is about the grants of a stream.
+        told = error.message if statements else str(error)
+        found = warning(f"not checked: {told}", statements=statements)
     return None if found is None else replace(found, check=check_name(check))
 
 

@@ -18,7 +18,6 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.fs
 
-from pyspark_mysqlbinlog.checkpoints.position import base_name
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import store_error
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
@@ -58,7 +57,7 @@ class ExaminedTarget:
 def target_storage(target: ExaminedTarget) -> Finding:
     """The storage can be written, and its conditional writes work."""
     try:
-        from deltalake import DeltaTable, write_deltalake  # noqa: PLC0415 (may be missing)
+        from deltalake import DeltaTable, write_deltalake
     except ImportError:
         return warning("not checked: the package deltalake is not installed", advice=_INSTALL)
     rows = pa.table({"n": pa.array([1])})
@@ -104,9 +103,7 @@ def target_paths(target: ExaminedTarget, server: ExaminedServer) -> Finding:
 def target_tables(target: ExaminedTarget, server: ExaminedServer) -> Finding | None:
     """Existing Delta tables at the paths are those of a mirror of this server."""
     try:
-        from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
-            DeltalakeEngine,
-        )
+        from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
     except ImportError:
         return warning("not checked: the package deltalake is not installed", advice=_INSTALL)
     try:
@@ -157,8 +154,8 @@ def _opened(targets: Iterable[DeltalakeTarget]) -> DeltalakeTarget | None:
 
 def _log_of(server: ExaminedServer) -> LogIdentity:
     """Return the server's binlog, as a Delta table records it."""
-    identity = server.client.server_uuid() or f"server_id-{server.variable('server_id')}"
-    return LogIdentity(identity, 0, base_name(current_position(server.client).file))
+    uuid, number = server.client.server_uuid(), int(server.variable("server_id") or 0)
+    return LogIdentity.of_file(uuid, number, 0, current_position(server.client).file)
 
 
 def _local(uri: str) -> Path | None:
@@ -176,7 +173,7 @@ def _has_files(uri: str, storage: Mapping[str, str]) -> bool:
 
 def _files(uri: str, storage: Mapping[str, str]) -> tuple[Any, list[str]]:
     """Return a store, and all files below a URI of it."""
-    from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415 (may be missing)
+    from deltalake.fs import DeltaStorageHandler
 
     # pyarrow accepts it as one of its own handlers; the stubs have no common class.
     handler: Any = DeltaStorageHandler(uri, dict(storage))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet, source_and_number
 from pyspark_mysqlbinlog.connector.inspection.entries import Entry
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
@@ -81,12 +81,12 @@ class Selection:
             return True
         if transaction is None:
             return False
-        source, _, number = (transaction.gtid or "").rpartition(":")
-        if not source:
+        if transaction.gtid is None:
             return self.included is None
-        if self.included is not None and not self.included.has(source, int(number)):
+        gtid = source_and_number(transaction.gtid)
+        if self.included is not None and not self.included.has(*gtid):
             return False
-        return self.excluded is None or not self.excluded.has(source, int(number))
+        return self.excluded is None or not self.excluded.has(*gtid)
 
     def _names_table(self, entry: Entry) -> bool:
         """Whether the entry is about a selected table."""

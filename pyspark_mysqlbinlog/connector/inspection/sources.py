@@ -18,6 +18,8 @@ from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_log import FileLog, opened_at
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
+from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.start_point import pack_position
 from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
@@ -221,25 +223,48 @@ class _KnownColumns:
 
 
 class LiveBinlog:
-    """A server's binlog from a start point on, without an end: the next event is waited for."""
+    """A server's binlog from a start point on, without an end: the next event is waited for.
 
-    def __init__(self, settings: ServerSettings, place: PlaceInBinlog) -> None:
-        self._settings = settings
+    A lost connection is replaced by another one, which continues with the next event.
+
+    Parameters
+    ----------
+    retry_timeout : seconds to try to connect again for; then ConnectionFailedError.
+    """
+
+    def __init__(
+        self, settings: ServerSettings, place: PlaceInBinlog, retry_timeout: float
+    ) -> None:
+        self._retry_timeout = retry_timeout
         with ReplicaClient.connect(settings) as client:
             here = current_position(client)
             log = ServerLog.seen_from(settings, here)
             self.start = pack_position(client, log, binlog_files(client), place)
-            self._log = ServerLog.seen_from(settings, self.start)
-            self._known = _KnownColumns.ask(client, self._log, self.start)
+            # After a RESET MASTER, another event is before this position.
+            before = log.fingerprint_at(self.start)
+            self._log = log = ServerLog.seen_from(settings, self.start, before)
+            self._followed = ReconnectingLog(
+                settings,
+                log.known,
+                log.order,
+                client.server_uuid(),
+                blocking=True,
+                retry_timeout=retry_timeout,
+            )
+            self._known = _KnownColumns.ask(client, log, self.start)
         self.files = (self.start.file,)
         self.notes: list[str] = []
 
     def events(self) -> Iterator[LoggedEvent]:
-        with ReplicaClient.connect(self._settings) as client:
-            yield from _of_dump(Dump(client, self.start, None, blocking=True))
+        def following(dump: Dump) -> Callable[[], LoggedEvent | None]:
+            found = _of_dump(dump)
+            return lambda: next(found, None)
+
+        return self._followed.read_on(self.start, following, lambda logged: logged.event)
 
     def position(self, file: str, pos: int) -> Position:
-        return self._log.position(file, pos)
+        # It asks for the order of files when the first position in a new one is given.
+        return call_with_retry(self._retry_timeout, self._log.position, file, pos)
 
     def columns(self) -> Columns:
         return self._known.columns(self.position)

@@ -178,9 +178,7 @@ class EventRowCounter:
         self._native: NativeTally | None = None
         self._learnt: dict[int, TableMap] = {}
         if implementation() == "c":
-            from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 - may be missing
-
-            self._native = _tally.Tally()
+            self._native = _native_tally()
 
     def learn(self, event: Event, table_map: TableMap, raw: bytes, trailer: int) -> None:
         """Note the table map of an event; `raw` and `trailer` as `rows`."""
@@ -226,14 +224,19 @@ def _stored_columns(table_map: TableMap) -> list[tuple[int, bool]] | None:
         return None
 
 
+def _native_tally() -> NativeTally:
+    """Return a compiled tally; only where the kernel is used."""
+    from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 - it may be missing
+
+    return _tally.Tally()
+
+
 class KernelTally(Tally):
     """The same, of what the compiled scan passes; a `ScanListener`."""
 
     def __init__(self, captures: Callable[[str, str], bool] | None = None) -> None:
-        from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 - may be missing
-
         super().__init__(captures)
-        self._native = _tally.Tally()
+        self._native = _native_tally()
         self._indexes: dict[Table, int] = {}
 
     def payload(self, event: Event) -> None:

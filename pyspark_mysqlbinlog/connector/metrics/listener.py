@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.connector.metrics.log_lines import line_of
 from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics
 from pyspark_mysqlbinlog.connector.metrics.reading import readings
 from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
+from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -51,7 +52,8 @@ class MySQLBinlogMetrics(StreamingQueryListener):
     mirrors
         Mirrors whose queries run in the session. They are reported with each table.
     log_interval
-        How often a line for each query is logged, such as ``1m``; None for never.
+        How often a line for each query is logged, such as ``1m``; None for never. The level is
+        INFO. Unless logging is configured, the lines go to stderr.
 
     Attributes
     ----------
@@ -77,6 +79,8 @@ class MySQLBinlogMetrics(StreamingQueryListener):
         self._session = session
         self.mirrors = [*mirrors]
         self._log_seconds = _seconds(log_interval)
+        if self._log_seconds is not None:
+            configure_logging()
         self._lock = Lock()
         # In the order of their starts; those that have ended are kept for a while.
         self._watches: dict[str, QueryWatch] = {}
@@ -153,10 +157,10 @@ class MySQLBinlogMetrics(StreamingQueryListener):
         logged_at, warned = monotonic(), set[str]()
         while not self._closed.wait(_POLL_SECONDS):
             for query, watch in self._active():
-                watch.mirror = next(
-                    (each for each in self.mirrors if each.query_id == query), watch.mirror
-                )
                 try:
+                    watch.mirror = next(
+                        (each for each in self.mirrors if each.query_id == query), watch.mirror
+                    )
                     self._observe(query, watch)
                 except Exception as error:  # noqa: BLE001 (whatever Spark raises)
                     # Spark may have ended; what is known grows old.

@@ -44,11 +44,18 @@ class LogIdentity:
 
     @classmethod
     def of(cls, offset: Offset) -> LogIdentity:
-        """Return the binlog of an offset. A server without a UUID is identified by its id."""
-        server = offset.server_uuid
-        if not server and offset.fingerprint is not None:
-            server = f"server_id-{offset.fingerprint.server_id}"
-        return cls(server, offset.epoch, base_name(offset.position.file))
+        """Return the binlog of an offset."""
+        number = None if offset.fingerprint is None else offset.fingerprint.server_id
+        return cls.of_file(offset.server_uuid, number, offset.epoch, offset.position.file)
+
+    @classmethod
+    def of_file(cls, uuid: str, server_id: int | None, epoch: int, file: str) -> LogIdentity:
+        """Return the binlog that a file is of. A server without a UUID is identified by its id.
+
+        uuid : as `ReplicaClient.server_uuid` returns it; empty if there is none.
+        """
+        server = uuid if uuid or server_id is None else f"server_id-{server_id}"
+        return cls(server, epoch, base_name(file))
 
     def __str__(self) -> str:
         return f"{self.of_server}{self.epoch}:{self.base}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from io import StringIO
 
 import pytest
@@ -97,12 +95,3 @@ def test_a_server_that_does_not_answer_ends_with_1(tmp_path: object) -> None:
         ("connection", "stop"),
         ("target storage", "ok"),
     ]
-
-
-def test_help_imports_neither_spark_nor_deltalake() -> None:
-    code = (
-        "import sys; from pyspark_mysqlbinlog.connector.cli.main import app\n"
-        "print({'pyspark', 'deltalake', 'pyarrow', 'pydantic'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
