@@ -29,6 +29,13 @@ _GROUPS = {
         "retryTimeout",
     ),
     "selection": ("tables", "excludeTables", "excludeColumns", "operations"),
+    "transforms": (
+        "maskColumns",
+        "maskSecret",
+        "maskSecretFile",
+        "rowFilter",
+        "acceptChangedTransforms",
+    ),
     "start": ("startingOffset", "endingOffset", "failOnDataLoss", "retentionWarning"),
     "snapshot": (
         "snapshotWhere",

@@ -11,9 +11,9 @@ gtid            the GTIDs of all transactions before the boundary, as `gtid_exec
                 null if unknown: gtid_mode is not ON, or MariaDB
 prepared_xa     XA transactions that are prepared at the boundary, oldest first, at most 256: the
                 xid, and if it has captured rows a space and FILE:BEGIN-END, where its events are
-schemas         the query's payload, a comma, a hash of its table filter, a colon, then the packed
-                schema history: every version that is valid within the batch that ends here, with
-                primary keys
+schemas         the query's payload, a comma, a hash of its table filter, with masks or a row
+                filter a comma and a hash of these, a colon, then the packed schema history: every
+                version that is valid within the batch that ends here, with primary keys
 snapshot        the state of an initial snapshot (see `snapshot_state`); empty without one
 fingerprint     identifies the binlog of the boundary: an object with the names of
                 `PositionFingerprint`; empty if unknown
@@ -61,6 +61,7 @@ class Offset:
 
     payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty if unknown.
     tables : differs if the query captured other tables; empty if unknown.
+    transforms : differs if the query masked other columns, or filtered other rows; empty if none.
     gap : if changes before the boundary are lost: where the lost part begins; otherwise empty.
     """
 
@@ -73,6 +74,7 @@ class Offset:
     snapshot: str = ""
     payload: str = ""
     tables: str = ""
+    transforms: str = ""
     fingerprint: PositionFingerprint | None = None
     gap: str = ""
 
@@ -125,7 +127,9 @@ class Offset:
     @property
     def _head(self) -> str:
         """Return the text before the packed schemas."""
-        words = [self.payload, self.tables] if self.tables else [self.payload]
+        words = [self.payload, self.tables, self.transforms]
+        while words and not words[-1]:
+            words.pop()
         return f"{','.join(words)}:" if any(words) else ""
 
     @classmethod
@@ -160,7 +164,7 @@ class Offset:
             raise OffsetError(f"the offset's 'file': {error.message}") from None
         # The packed text has no colon, so the text before one is not part of it.
         head, colon, schemas = value["schemas"].rpartition(":")
-        payload, _, tables = head.partition(",")
+        payload, tables, transforms = [*head.split(",", 2), "", ""][:3]
         if colon and payload not in PAYLOADS:
             raise OffsetError(
                 f"the offset's payload is {payload!r}, expected one of {', '.join(PAYLOADS)}; the"
@@ -172,6 +176,7 @@ class Offset:
             schemas=schemas,
             payload=payload,
             tables=tables,
+            transforms=transforms,
             prepared_xa=tuple(value["prepared_xa"]),
             gtid=_gtid(value),
             epoch=value["epoch"],

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.decoder.payloads.payload import (
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.payloads.table_plans import SchemaLookup, TablePlans
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
+from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
@@ -78,11 +79,13 @@ class Decoder:
     statement_rows : QUERY event -> the rows without images of its statement; none for BEGIN and
         COMMIT.
     excluded : (database, table, column) -> whether the column is excluded from the row images.
+    transforms : masks of columns, and conditions of rows; None if there are none.
     payload : makes the builders of `before` and `after`.
     positional : read rows of unknown columns as `@1`, `@2`, …; otherwise they are an error.
     batch_rows, batch_bytes : a batch ends at the first limit reached; it has at least one row.
 
-    Except `statement_rows`, `excluded`, `payload` and `positional`, these are also attributes.
+    Except `statement_rows`, `excluded`, `transforms`, `payload` and `positional`, these are also
+    attributes.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Decoder:
         file_ordinal: Callable[[str], int | None],
         statement_rows: Callable[[Event], Sequence[StatementRow]] | None = None,
         excluded: Callable[[str, str, str], bool] | None = None,
+        transforms: Transforms | None = None,
         payload: PayloadFactory = json_payload,
         positional: bool = False,
         batch_rows: int = 16_384,
@@ -106,6 +110,7 @@ class Decoder:
         self.file_ordinal = file_ordinal
         self._statement_rows = statement_rows
         self._excluded = excluded
+        self._transforms = transforms
         self._payload = payload
         self._positional = positional
         self.batch_rows = batch_rows
@@ -116,7 +121,12 @@ class Decoder:
     def start(self) -> None:
         """Discard all state; the next `feed` begins a range."""
         self.table_maps = TableMapRegistry()
-        self._plans = TablePlans(self.schemas, self._excluded, positional=self._positional)
+        self._plans = TablePlans(
+            self.schemas,
+            self._excluded,
+            transforms=self._transforms,
+            positional=self._positional,
+        )
         self.transaction = TransactionContext()
         self._envelope = Envelope(self.arrow_schema)
         self.before: PayloadBuilder = self._payload(
@@ -213,6 +223,9 @@ class Decoder:
                 f"{type_name(event.type)} has row images without columns, so the number of its rows"
                 " is unknown; set binlog_row_image=FULL"
             )
+        if plan.row_filter is not None:
+            yield from self._filtered_images(event, head, plan, begin, (before, after))
+            return
         run = self._run(event, head.op, plan, before, after)
         _, base = event.first_seq
         # Repeated for each row: a wide table with minimal images has more names than values.
@@ -249,6 +262,57 @@ class Decoder:
                 first = row
                 if more and self._is_full():
                     yield self._finish()
+
+    def _filtered_images(
+        self,
+        event: Event,
+        head: RowsHead,
+        plan: RowPlan,
+        begin: tuple[int, int],
+        images: tuple[ImagePlan | None, ImagePlan | None],
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows of an event that meet their table's condition, each as a run of its own.
+
+        An update is an insert if only the new row meets it, and a delete if only the old row does.
+        """
+        assert plan.row_filter is not None
+        passes = plan.row_filter.passes
+        for image, side in zip(images, ("before", "after"), strict=True):
+            if image is not None:
+                plan.row_filter.check(image, side)
+        data, end = event.body, len(event.body)
+        row, pos = begin if begin[1] else (0, head.rows_start)
+        _, base = event.first_seq
+        runs: dict[str, Run] = {}
+        more = True
+        while more:
+            # do-while: a rows event has at least one row.
+            starts, kept = [0, 0], [False, False]
+            for at, image in enumerate(images):
+                starts[at] = pos
+                if image is not None:
+                    kept[at], pos = passes(image, data, pos)
+            op = {(True, True): "u", (True, False): "d", (False, True): "c"}.get((kept[0], kept[1]))
+            if op is not None:
+                old, new = (image if kept[at] else None for at, image in enumerate(images))
+                if op not in runs:
+                    runs[op] = self._run(event, op, plan, old, new)
+                run = runs[op]
+                self._image(self.before, old, data, starts[0])
+                self._image(self.after, new, data, starts[1])
+                if self.before.rescued or self.after.rescued:
+                    self._rescue(len(self._envelope))
+                invalid = (*self.before.invalid_dates, *self.after.invalid_dates)
+                if invalid:
+                    run = run._replace(invalid_dates=invalid)
+                    self.before.invalid_dates.clear()
+                    self.after.invalid_dates.clear()
+                self._envelope.add(run, base + row, 1)
+                self._shared_bytes += len(run.query or "") + sum(map(len, run.missing or ())) + 100
+            row += 1
+            more = pos < end
+            if more and self._is_full():
+                yield self._finish()
 
     def _rescue(self, row: int) -> None:
         """Keep values without a field in the row's struct, as JSON: ``{"after":{"c":1}}``."""

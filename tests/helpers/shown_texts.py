@@ -29,6 +29,7 @@ _PAGES = (
     *(f"SQL/execution/?id={number}" for number in range(12)),
     "api/v1/applications",
 )
+_NOT_OF_MIRRORS = {"startingOffset", "operations"}
 _LONG = {"spark.sql.maxMetadataStringLength": "10000", "spark.sql.debug.maxToStringFields": "1000"}
 
 
@@ -37,7 +38,7 @@ def main(settings: dict[str, Any]) -> None:
     # On DEBUG, py4j logs every argument of every call.
     logging.getLogger("py4j").setLevel(logging.INFO)
     folder = Path(settings["folder"])
-    (folder / "events").mkdir()
+    (folder / "events").mkdir(exist_ok=True)
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "true")
@@ -50,6 +51,7 @@ def main(settings: dict[str, Any]) -> None:
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.compress", "false")
         .config("spark.eventLog.dir", f"file://{folder / 'events'}")
+        .config("spark.local.dir", str(folder / "local"))
     )
     for name, value in _LONG.items():
         builder = builder.config(name, value)
@@ -58,6 +60,7 @@ def main(settings: dict[str, Any]) -> None:
 
     batch = spark.read.format("mysqlbinlog").options(**options).load()
     _show("batch", repr(batch), batch.count())
+    batch.show(10_000, truncate=False)
     batch.explain(True)
     batch.createOrReplaceTempView("changes")
     spark.sql("EXPLAIN EXTENDED SELECT * FROM changes").show(truncate=False)
@@ -77,7 +80,7 @@ def main(settings: dict[str, Any]) -> None:
     mirror = DeltaMirror(
         str(folder / "lake/{database}/{table}"),
         str(folder / "mirror"),
-        {name: text for name, text in options.items() if name != "startingOffset"},
+        {name: text for name, text in options.items() if name not in _NOT_OF_MIRRORS},
         change_log=str(folder / "changes/{database}/{table}"),
         storage_options=settings["storage_options"],
     )

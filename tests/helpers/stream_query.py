@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StringType, StructType, VariantType
 
 from helpers.servers import Server
 from helpers.source_runner import Offset, Spark
@@ -50,6 +50,8 @@ class Query:
         kind: Any = StringType()
         if options.payload_kind == "struct":
             kind = payload or read_payload_type(options)
+        elif options.payload_kind == "variant":
+            kind = VariantType()
         schema = output_schema(kind, rescued=options.rescues)
         self.spark = Spark(MySQLBinlogStreamReader(options, schema))
         if self.checkpoint is None:

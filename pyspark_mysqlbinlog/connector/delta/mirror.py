@@ -138,14 +138,14 @@ class DeltaMirror:
             ``processingTime="1 second"``.
         """
         options = dict(self._options)
-        if not is_classic(spark) and "password" in {name.lower() for name in options}:
-            _LOG.warning(
-                "option password: Spark Connect shows it in its UI and event log; use passwordFile"
-            )
+        if not is_classic(spark):
+            _warn_of_shown_secrets(options)
         # Spark removes its temporary folder even if this process is killed.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
         before = self._runner.reading.handoff
-        self._runner.reading.handoff = handoff = BatchHandoff.new(temporary)
+        # Its files have the events as they are in the binlog, so there is none with transforms.
+        handoff = None if self._parsed.has_transforms else BatchHandoff.new(temporary)
+        self._runner.reading.handoff = handoff
         if handoff is not None:
             options[HANDOFF_OPTION] = handoff.folder
         writer = (
@@ -186,6 +186,15 @@ class DeltaMirror:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Apply one batch; called by foreachBatch."""
         self._runner(batch, number)
+
+
+def _warn_of_shown_secrets(options: Mapping[str, str]) -> None:
+    given = {name.lower() for name in options}
+    for name in ("password", "maskSecret"):
+        if name.lower() in given:
+            _LOG.warning(
+                "option %s: Spark Connect shows it in its UI and event log; use %sFile", name, name
+            )
 
 
 def mirror_options(options: Mapping[str, Any]) -> dict[str, str]:

@@ -7,10 +7,21 @@ from collections.abc import Mapping
 from pydantic.alias_generators import to_camel
 
 from pyspark_mysqlbinlog.connector.options.model import Options, field_info
+from pyspark_mysqlbinlog.connector.options.transforms import (
+    MIN_SECRET_BYTES,
+    masks_of,
+    row_conditions,
+)
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["check_batch", "check_condition_tables", "check_stream", "check_together"]
+__all__ = [
+    "check_batch",
+    "check_condition_tables",
+    "check_mask_secret",
+    "check_stream",
+    "check_together",
+]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -39,6 +50,7 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
         )
     options.table_filter(True)
     options.column_filter(True)
+    _check_transforms(options)
     if options.on_unknown_schema == "positional":
         _check_positional(options)
     if options.payload_kind == "struct":
@@ -159,6 +171,62 @@ def _check_no_struct_options(options: Options, texts: Mapping[str, str]) -> None
                 f"option {name}: {texts[name].strip()!r} is for payload=struct and has no effect"
                 f" with payload={options.payload_kind}; remove it, or set payload=struct"
             )
+
+
+def _check_transforms(options: Options) -> None:
+    """Check the options of masks and of filtered rows."""
+    if options.mask_secret is not None and options.mask_secret_file is not None:
+        raise OptionError("options maskSecret and maskSecretFile cannot be combined: remove one")
+    if not options.has_transforms:
+        return
+    options.transforms(True)
+    named = "maskColumns" if options.mask_columns is not None else "rowFilter"
+    if options.on_unknown_schema == "positional":
+        raise OptionError(
+            f"options onUnknownSchema=positional and {named} cannot be combined: columns without"
+            " names are not known to be those of the option; remove one of them"
+        )
+    if options.snapshot_where is not None:
+        raise OptionError(
+            f"options snapshotWhere and {named} cannot be combined: rows are looked up on the"
+            " server by values that may not leave it; use rowFilter instead of snapshotWhere"
+        )
+    if options.row_filter is not None:
+        lacking = sorted({"insert", "update", "delete"} - options.operations)
+        if lacking:
+            raise OptionError(
+                "options rowFilter and operations cannot be combined without insert, update and"
+                f" delete: an update can become any of them; add {lacking[0]}"
+            )
+        filters = [options.table_filter(case_sensitive) for case_sensitive in (True, False)]
+        for table in row_conditions(options.row_filter, True):
+            if not any(tables.captures(*table) for tables in filters):
+                raise OptionError(
+                    f"option rowFilter: {'.'.join(table)} is not among the captured tables; correct"
+                    " its name, or the option tables"
+                )
+
+
+def check_mask_secret(options: Options) -> None:
+    """Raise OptionError unless there is a secret exactly if a mask needs one.
+
+    options : with the content of `maskSecretFile` as the secret.
+    """
+    secret = options.mask_secret
+    hashes = any(mask.kind == "hash" for mask in masks_of(options.mask_columns).values())
+    if hashes and secret is None:
+        raise OptionError("option maskSecret is missing: the mask hash needs it, or maskSecretFile")
+    if secret is None:
+        return
+    if not hashes:
+        raise OptionError(
+            "option maskSecret has no effect without the mask hash in maskColumns: remove it"
+        )
+    if len(secret.get_secret_value().encode("utf-8", "surrogatepass")) < MIN_SECRET_BYTES:
+        raise OptionError(
+            f"option maskSecret: expected at least {MIN_SECRET_BYTES} bytes, found fewer; a short"
+            " one can be guessed from hashes of known values"
+        )
 
 
 def check_batch(options: Options) -> None:

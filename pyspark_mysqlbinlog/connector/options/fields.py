@@ -132,6 +132,44 @@ class OptionFields(BaseModel):
         "Columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
         " `db.table.column`. They are in no payload and not in `source.missing`",
     )
+    mask_columns: Conditions | None = option(
+        None,
+        "",
+        'a JSON object of columns and masks such as {"shop.customers.email": "hash"}',
+        "Masks of columns, as a JSON object of `db.table.column`, in the forms of"
+        " `excludeColumns`, and a mask: `hash` (HMAC-SHA256 with `maskSecret`), `redact` (`***`),"
+        " `truncate(n)` (the first n characters) or `keepLast(n)` (`***` and the last n"
+        " characters). NULL stays NULL",
+    )
+    mask_secret: SecretStr | None = option(
+        None,
+        "",
+        "a text of at least 16 bytes",
+        "Key of the mask `hash`, of at least 16 bytes. With the same key, a value has the same hash"
+        " in every query",
+    )
+    mask_secret_file: Text | None = option(
+        None,
+        "",
+        "the name of a readable file in UTF-8",
+        "File that contains the key, instead of `maskSecret`. It is read once, on the driver",
+    )
+    row_filter: Conditions | None = option(
+        None,
+        "",
+        'a JSON object of tables and conditions such as {"shop.customers": "country = \'DE\'"}',
+        "Delivers only the rows of a table that meet a condition, as a JSON object:"
+        ' `{"shop.customers": "country = \'DE\' AND NOT deleted"}`. An update by which a row comes'
+        " to meet it is an insert, and one by which it ceases to is a delete",
+    )
+    accept_changed_transforms: Flag = option(
+        False,
+        "false",
+        "true or false",
+        "Whether a query continues although its checkpoint was written with other `maskColumns`,"
+        " `rowFilter` or `maskSecret`. What was delivered before stays as it is",
+        reads="streams",
+    )
     operations: Operations = option(
         frozenset({"insert", "update", "delete", "truncate"}),
         "insert,update,delete,truncate",

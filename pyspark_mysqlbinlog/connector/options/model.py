@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from pyspark_mysqlbinlog.connector.options.fields import OptionFields
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.connector.options.transforms import parse_transforms, transforms_hash
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
     Latest,
@@ -23,6 +24,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
     Snapshot,
 )
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
+from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
@@ -66,6 +68,24 @@ class Options(OptionFields):
     def column_filter(self, case_sensitive: bool) -> ColumnFilter:
         """Parse `excludeColumns`; see ColumnFilter.parse."""
         return ColumnFilter.parse(self.exclude_columns, case_sensitive)
+
+    def transforms(self, case_sensitive: bool) -> Transforms | None:
+        """Parse `maskColumns` and `rowFilter`; None if there are none. See `parse_transforms`."""
+        return parse_transforms(self.mask_columns, self._secret, self.row_filter, case_sensitive)
+
+    @property
+    def transforms_hash(self) -> str:
+        """Return a short text that differs for other masks, secrets or conditions; may be empty."""
+        return transforms_hash(self.mask_columns, self._secret, self.row_filter)
+
+    @property
+    def has_transforms(self) -> bool:
+        """Whether columns are masked or rows filtered."""
+        return self.mask_columns is not None or self.row_filter is not None
+
+    @property
+    def _secret(self) -> str | None:
+        return None if self.mask_secret is None else self.mask_secret.get_secret_value()
 
     @property
     def payload_kind(self) -> Literal["json", "struct", "variant"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
 
-from pyspark_mysqlbinlog.connector.options.checks import check_together
+from pyspark_mysqlbinlog.connector.options.checks import check_mask_secret, check_together
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, field_info
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
@@ -20,7 +20,7 @@ __all__ = ["parse_options"]
 
 _NAMES = {name.lower(): name for name in FIELDS}
 # Not shown in messages: the value may be a secret given under the wrong name.
-_SECRETS = frozenset({"password"})
+_SECRETS = frozenset({"password", "maskSecret"})
 _MAX_SHOWN_CHARACTERS = 80
 
 
@@ -42,7 +42,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         if isinstance(options.ending_offset, Earliest | Snapshot):
             raise _wrong("endingOffset", texts)
         check_together(options, texts, {name: field_info(name, "reads") for name in FIELDS})
-        return _with_password_read(options)
+        return _with_secrets_read(options)
     # Raised outside the handler, the error has no reference to pydantic's or to the texts in it.
     raise problem
 
@@ -74,19 +74,28 @@ def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
     return OptionError(f"option {name}: expected {expects}{found}")
 
 
-def _with_password_read(options: Options) -> Options:
-    if options.password_file is None:
-        return options
+def _with_secrets_read(options: Options) -> Options:
+    """Return the options with the contents of the files of secrets; OptionError if unreadable."""
+    read = {}
+    if options.password_file is not None:
+        read["password"] = _secret_in("passwordFile", options.password_file)
+    if options.mask_secret_file is not None:
+        read["mask_secret"] = _secret_in("maskSecretFile", options.mask_secret_file)
+    if read:
+        options = options.model_copy(update=read)
+    check_mask_secret(options)
+    return options
+
+
+def _secret_in(option: str, file: str) -> SecretStr:
     try:
-        text = Path(options.password_file).read_text(encoding="utf-8")
+        text = Path(file).read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except UnicodeDecodeError:
         reason = "it is not UTF-8"
     else:
-        secret = SecretStr(text.removesuffix("\n").removesuffix("\r"))
-        return options.model_copy(update={"password": secret})
+        return SecretStr(text.removesuffix("\n").removesuffix("\r"))
     raise OptionError(
-        f"option passwordFile: {options.password_file!r} can't be read: {reason}; it must be"
-        " readable on the driver"
+        f"option {option}: {file!r} can't be read: {reason}; it must be readable on the driver"
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Self
 
 from pyspark_mysqlbinlog.errors import OptionError
@@ -177,11 +178,18 @@ class ColumnFilter:
 
     exclude: str | None
     case_sensitive: bool
+    option: str
     _excluded: tuple[Pattern, ...] = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, exclude: str | None = None, case_sensitive: bool = True) -> Self:
-        """Parse the option `excludeColumns`; None excludes nothing.
+    def parse(
+        cls,
+        exclude: str | None = None,
+        case_sensitive: bool = True,
+        *,
+        option: str = "excludeColumns",
+    ) -> Self:
+        """Parse the option `excludeColumns`, or another one of columns; None excludes nothing.
 
         Column names are case-insensitive, independent of the server's setting for tables.
 
@@ -189,8 +197,8 @@ class ColumnFilter:
         ------
         OptionError : a pattern is not ``database.table.column``; it names the pattern.
         """
-        excluded = _patterns("excludeColumns", exclude, _COLUMNS, case_sensitive)
-        return cls(exclude, case_sensitive, excluded)
+        excluded = _patterns(option, exclude, _COLUMNS, case_sensitive)
+        return cls(exclude, case_sensitive, option, excluded)
 
     def excludes(self, database: str, table: str, column: str) -> bool:
         """Whether a column is left out. Called once per column of a plan, so nothing is cached."""
@@ -204,7 +212,7 @@ class ColumnFilter:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return ColumnFilter.parse, (self.exclude, self.case_sensitive)
+        return partial(ColumnFilter.parse, option=self.option), (self.exclude, self.case_sensitive)
 
 
 def _is_system(database: str, case_sensitive: bool) -> bool:

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT
@@ -197,12 +198,19 @@ def parse_place(text: str) -> Place:
 
 def parse_conditions(text: str) -> dict[str, str]:
     """Return table -> condition of ``{"shop.orders": "created >= '2026-01-01'"}``."""
-    value = json.loads(text)
+    value = json.loads(text, object_pairs_hook=_without_repeats)
     if not isinstance(value, dict) or not value:
         raise ValueError("no object")
     if not all(isinstance(each, str) and each.strip() for each in value.values()):
         raise ValueError("no condition")
     return {str(table): str(condition).strip() for table, condition in value.items()}
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
 
 
 def parse_reload(text: str) -> tuple[str, str]:

@@ -106,8 +106,14 @@ def read_range(
     MySQLBinlogError : the binlog can't be read or decoded, or does not fit `schema`; raised after
         the rows before it; see errors.py.
     """
+    batches = _read_range(options, partition, schema, payload, boundaries)
     try:
-        yield from _read_range(options, partition, schema, payload, boundaries)
+        if options.has_transforms:
+            with closing(batches):
+                for batch in batches:
+                    yield without_row_queries(batch)
+        else:
+            yield from batches
     except OSError as error:
         if partition.log is None:
             raise
@@ -119,6 +125,30 @@ def read_range(
         f"option path: {problem}; it existed when the read was planned, and must remain until"
         " the read has ended, under this name on driver and executors"
     )
+
+
+def without_row_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch without `source.query` of row changes, which has their values as literals.
+
+    A statement of one table can also contain values of others, so no row keeps it.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - the driver's processes do without it
+    from pyarrow import compute as pc  # noqa: PLC0415 - see above
+
+    source = batch.column("source")
+    assert isinstance(source, pa.StructArray)
+    queries = source.field("query")
+    if queries.null_count == len(queries):
+        return batch
+    is_statement = pc.is_in(batch.column("op"), pa.array(["t", "ddl"]))
+    nulls = pa.nulls(len(queries), queries.type)
+    arrays = [
+        pc.if_else(is_statement, queries, nulls) if field.name == "query" else source.field(at)
+        for at, field in enumerate(source.type)
+    ]
+    made = pa.StructArray.from_arrays(arrays, fields=list(source.type))
+    at = batch.schema.get_field_index("source")
+    return batch.set_column(at, batch.schema.field(at), made)
 
 
 def _read_range(
@@ -139,6 +169,7 @@ def _read_range(
         options.operations,
         server_version=_versions(log, partition),
         case_sensitive=partition.case_sensitive,
+        hides_literals=options.has_transforms,
     )
     decoder = Decoder(
         SchemasAt(history, number, partition.start),
@@ -148,6 +179,7 @@ def _read_range(
         file_ordinal=number,
         statement_rows=statements.of,
         excluded=options.column_filter(partition.case_sensitive).excludes,
+        transforms=options.transforms(partition.case_sensitive),
         payload=payload or payload_factory(options, partition.case_sensitive),
         positional=options.on_unknown_schema == "positional",
     )

@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, ddl_effect
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.sql.redaction import without_literals
 from pyspark_mysqlbinlog.names import Table, folding
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -38,6 +39,7 @@ class StatementRows:
     server_version : file -> of the server that wrote it, which determines the meaning of executable
         comments; the same for inline ranges (without FORMAT_DESCRIPTION) and fetched ones.
     case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
+    hides_literals : rows show statements without their literals, which may be values of rows.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class StatementRows:
         *,
         server_version: Callable[[str], str],
         case_sensitive: bool,
+        hides_literals: bool = False,
     ) -> None:
         self._captures = captures
         self._history = history
@@ -57,6 +60,7 @@ class StatementRows:
         self._truncates = "truncate" in operations
         self._ddl = "ddl" in operations
         self._fold = folding(case_sensitive)
+        self._hides_literals = hides_literals
 
     def of(self, event: Event) -> list[StatementRow]:
         """Return the rows of one QUERY event that passed the event filter."""
@@ -64,7 +68,7 @@ class StatementRows:
 
     def told(self, event: Event, logged: LoggedStatement) -> list[StatementRow]:
         """Return the rows of an event that is already parsed."""
-        text, statement = logged.text, logged.statement
+        text, statement = self._shown(logged), logged.statement
         # A DELETE that passed the event filter is the server's own, for an emptied MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:
             tables = self._captured(statement.tables[:1] if statement.tables else ())
@@ -88,7 +92,13 @@ class StatementRows:
             before, after = self.around(event, statement, name)
             effect = ddl_effect(statement, text, before, after, logged.context)
             if effect is not DdlEffect.SHAPE_ONLY:
-                yield self._row("ddl", event, name, f"/* {effect.value} */ {text}")
+                shown = self._shown(logged)
+                yield self._row("ddl", event, name, f"/* {effect.value} */ {shown}")
+
+    def _shown(self, logged: LoggedStatement) -> str:
+        if not self._hides_literals:
+            return logged.text
+        return without_literals(logged.text, logged.context)
 
     def around(
         self, event: Event, statement: Statement, name: Table

@@ -96,6 +96,7 @@ def _tables(
     history = unpacked_schemas(partition.schemas)
     captures = options.table_filter(partition.case_sensitive).captures
     excludes = options.column_filter(partition.case_sensitive).excludes
+    transforms = options.transforms(partition.case_sensitive)
     position = Position.of if partition.log is None else partition.log.position
     begin = first_needed(partition.start, partition.pending_xa, position)
     found: dict[Table, Sequence[ColumnSchema]] = {}
@@ -109,7 +110,8 @@ def _tables(
             return None
         # Rows of unknown tables have no place in structs, either.
         if shapes:
-            columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
+            shown = shapes[0] if transforms is None else transforms.masked(shapes[0])
+            columns = [each for each in shown.columns if not excludes(*table, each.name)]
             found[table] = columns
             count += len(columns)
             if not columns or (len(found) > 1 and count > _MAX_COLUMNS):

@@ -50,6 +50,7 @@ class Evolution:
         self._struct = struct
         self._nested = options.table_filter(case_sensitive).nests
         self._excluded = options.column_filter(case_sensitive).excludes
+        self._transforms = options.transforms(case_sensitive)
         self._server_table = server_table
         # Versions that passed, by their id; they are kept so that no id is reused.
         self._passed: dict[int, TableSchema] = {}
@@ -71,7 +72,7 @@ class Evolution:
             return
         struct = self._struct_of(schema)
         if struct is not None:
-            self._check(schema, struct)
+            self._check(self._masked(schema), struct)
         if len(self._passed) >= 1024:
             self._passed.clear()
         self._passed[id(schema)] = schema
@@ -103,7 +104,7 @@ class Evolution:
             return
         fields = [
             pa.field(column.name, arrow_type(column, self._struct_options))
-            for column in now.columns
+            for column in self._masked(now).columns
             if not self._excluded(now.database, now.table, column.name)
         ]
         left = self._without_place(schema, pa.struct(fields))
@@ -116,6 +117,9 @@ class Evolution:
                 " changed manually), or set schemaEvolutionMode=rescue or payload=json",
                 table=schema.full_name,
             )
+
+    def _masked(self, schema: TableSchema) -> TableSchema:
+        return schema if self._transforms is None else self._transforms.masked(schema)
 
     def _without_place(self, schema: TableSchema, struct: pa.StructType) -> list[ColumnSchema]:
         return list(columns_without_place(schema, struct, self._struct_options, self._excluded))

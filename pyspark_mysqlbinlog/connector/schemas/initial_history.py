@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.inherited_charsets import history_without_server
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.schemas.transform_check import check_transforms
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.errors import OptionError, UnknownTableError
 from pyspark_mysqlbinlog.names import Table, fold, table_folding
@@ -77,6 +78,7 @@ def history_for_other_tables(
         hidden = partial(hidden_tables, client, tables)
         check_named_tables(tables, history, case_sensitive, hidden)
     check_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    check_transforms(options, history, case_sensitive)
     return history
 
 

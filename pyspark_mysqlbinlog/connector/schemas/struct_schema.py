@@ -51,6 +51,7 @@ def read_payload_type(options: Options) -> StructType:
         named |= described_tables(log, log.begins()[0], unnamed)
         schemas = [named.get(name) or _last_of(history, *name) for name in tables.literals]
         columns = options.column_filter(True)
+        schemas = _masked(options, schemas, True)
         return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
     with initial_retry()(ReplicaClient.connect, settings) as client:
@@ -60,7 +61,16 @@ def read_payload_type(options: Options) -> StructType:
     schemas += _dropped(options, tables, schemas, case_sensitive)
     _check_all(tables, schemas, case_sensitive)
     columns = options.column_filter(case_sensitive)
+    schemas = _masked(options, schemas, case_sensitive)
     return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
+
+
+def _masked(
+    options: Options, schemas: Sequence[TableSchema], case_sensitive: bool
+) -> list[TableSchema]:
+    """Return the tables with the types of masked columns."""
+    transforms = options.transforms(case_sensitive)
+    return [schema if transforms is None else transforms.masked(schema) for schema in schemas]
 
 
 def _dropped(

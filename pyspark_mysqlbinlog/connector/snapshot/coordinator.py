@@ -121,12 +121,14 @@ class SnapshotCoordinator:
     @classmethod
     def of(cls, options: Options, *, case_sensitive: bool) -> SnapshotCoordinator:
         """Create it for these options, with a planner that connects on first use."""
+        transforms = options.transforms(case_sensitive)
         planner = ChunkPlanner(
             options.server_settings(),
             begin_checks=_VisibilityChecks(options, case_sensitive=case_sensitive).begin,
             case_sensitive=case_sensitive,
             chunk_bytes=options.target_partition_bytes,
             retry_timeout=options.retry_timeout,
+            hides=None if transforms is None else transforms.hides,
         )
         return cls(options, planner, case_sensitive=case_sensitive)
 

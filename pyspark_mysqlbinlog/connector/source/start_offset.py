@@ -44,6 +44,7 @@ from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, 
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.schemas.table_maps import described_tables
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.schemas.transform_check import check_transforms
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -209,6 +210,7 @@ def table_checks(
     )
     columns = options.column_filter(case_sensitive)
     yield partial(check_columns, columns, history, case_sensitive)
+    yield partial(check_transforms, options, history, case_sensitive)
     yield partial(check_condition_tables, options, case_sensitive)
     conditions = options.conditions(case_sensitive)
     yield partial(check_conditions, conditions, history, position, case_sensitive=case_sensitive)
@@ -282,6 +284,7 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
         begin = log.begins()[0]
         check_named_tables(tables, history, True, lambda names: described_tables(log, begin, names))
     check_columns(options.column_filter(True), history, True)
+    check_transforms(options, history, True)
     found = ResolvedStart(
         log,
         position,

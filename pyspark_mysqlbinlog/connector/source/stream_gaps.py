@@ -114,6 +114,7 @@ class StreamGaps:
             snapshot="" if state is None else state.pack(),
             payload=self._options.payload_kind,
             tables=self._options.table_filter_hash,
+            transforms=self._options.transforms_hash,
             fingerprint=found.fingerprint,
             gap=str(offset.position),
         )

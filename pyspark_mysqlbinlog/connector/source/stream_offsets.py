@@ -40,9 +40,21 @@ class StreamOffsets:
         """Parse an offset of the checkpoint, of a query with the same or an explicit payload.
 
         OptionError if the payload would change by default: the table's columns would silently
-        change from text to a struct, or the reverse.
+        change from text to a struct, or the reverse. Also for other masks, or another row filter:
+        two parts of the same table would have different values.
         """
         offset = Offset.from_dict(value)
+        if (
+            offset.transforms != self._options.transforms_hash
+            and not self._options.accept_changed_transforms
+        ):
+            raise OptionError(
+                "options maskColumns, maskSecret and rowFilter: the checkpoint was written with"
+                f" {'others' if offset.transforms else 'none of them'}; restore what it was"
+                " written with, or start with a new checkpoint and new targets, or set"
+                " acceptChangedTransforms=true to continue: what was delivered stays as it is, and"
+                " a mirror needs a reload"
+            )
         kind = self._options.payload_kind
         if self._options.payload is None and offset.payload not in ("", kind):
             raise OptionError(
@@ -71,6 +83,7 @@ class StreamOffsets:
             snapshot="" if load is None else load.pack(),
             payload=self._options.payload_kind,
             tables=self._options.table_filter_hash,
+            transforms=self._options.transforms_hash,
         )
 
     def boundary(self, offset: Offset, load_at: LoadAt) -> BoundaryState:

@@ -121,6 +121,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 start.offset,
                 payload=bound.options.payload_kind,
                 tables=bound.options.table_filter_hash,
+                transforms=bound.options.transforms_hash,
             )
             if bound.options.starts_with_snapshot:
                 tables = bound.options.table_filter(start.facts.case_sensitive)

@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     SNAPSHOT_IN_PROGRESS,
     SOURCE_LOG,
     STOPPED,
+    TRANSFORMS,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import position_of
 from pyspark_mysqlbinlog.errors import MirrorError
@@ -62,6 +63,11 @@ class DeltaRows:
             raise self._error(f"no mirror wrote the Delta table at {self._uri}")
         target = DeltalakeTarget(self._uri, self._storage, {}, (), soft_delete=DELETED in names)
         self._target = target
+        if target.properties().get(TRANSFORMS):
+            raise self._error(
+                "its rows are masked or filtered (maskColumns, rowFilter), so they are not to equal"
+                " the server's"
+            )
         if target.properties().get(SNAPSHOT_IN_PROGRESS):
             raise self._error("its snapshot is in progress; compare it when that is complete")
 

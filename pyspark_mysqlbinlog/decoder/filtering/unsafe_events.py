@@ -158,7 +158,7 @@ def check_incident(event: Event) -> NoReturn:
 def check_unknown_statement(logged: LoggedStatement) -> NoReturn:
     raise UnsupportedEventError(
         "a statement of unknown kind may have changed a captured table:"
-        f" {logged.query.sql[:80]!r}; exclude the tables that it uses, or start again"
+        f" {logged.statement.head!r}; exclude the tables that it uses, or start again"
         " with a new checkpoint after this position"
     )
 

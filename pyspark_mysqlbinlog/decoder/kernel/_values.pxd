@@ -42,6 +42,7 @@ cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
         Geometry
         FixedSkip
         PrefixedSkip
+        Masked
 
     cdef cppclass Column:
         Kind kind

@@ -2,8 +2,10 @@
 # distutils: language = c++
 """Columns for the kernel, and single values for comparison with Python."""
 
+from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
+from libcpp.string cimport string
 
 from pyspark_mysqlbinlog.decoder.kernel.charset_tables import charset_spec
 from pyspark_mysqlbinlog.decoder.kernel.columns import column_spec
@@ -59,6 +61,33 @@ cdef extern from *:
     cbool read_decimal_halves(Input&, const Column&, int64_t&, uint64_t&) nogil
 
 
+cdef extern from *:
+    """
+    #include "masks.hpp"
+
+    static inline void set_mask(mysqlbinlog::Column& column, const mysqlbinlog::Column& unmasked,
+                                mysqlbinlog::Mask::Kind kind, size_t length,
+                                const std::string& key) {
+        auto masked = std::make_shared<mysqlbinlog::MaskedColumn>();
+        masked->column = unmasked;
+        masked->mask.kind = kind;
+        masked->mask.length = length;
+        masked->mask.key = mysqlbinlog::HmacSha256(key);
+        column.kind = mysqlbinlog::Kind::Masked;
+        column.masked = std::move(masked);
+    }
+    """
+    void set_mask(Column&, const Column&, MaskKind, size_t, const string&) except +
+
+
+cdef extern from "masks.hpp" namespace "mysqlbinlog::Mask" nogil:
+    cpdef enum class MaskKind "mysqlbinlog::Mask::Kind"(uint8_t):
+        Hash
+        Redact
+        Truncate
+        KeepLast
+
+
 cdef dict _charsets = {}
 
 
@@ -111,6 +140,19 @@ def column_program(code, metadata, schema, excluded=False):
     if spec.charset is not None:
         program.charset = _charset(spec.charset)
         program.column.charset = &program.charset.table
+    return program
+
+
+def masked_program(ColumnProgram unmasked not None, kind, size_t length, bytes secret):
+    """Return the program that reads a column masked; `kind` is a name of `MaskKind`."""
+    cdef ColumnProgram program = ColumnProgram.__new__(ColumnProgram)
+    cdef bytes member = unmasked.spec.json_member.encode()
+    program.spec, program.charset = unmasked.spec, unmasked.charset
+    program.column.name = unmasked.column.name
+    program.column.prepare(<string>member)
+    set_mask(
+        program.column, unmasked.column, <MaskKind><int>(<object>MaskKind)[kind], length, secret
+    )
     return program
 
 

@@ -250,6 +250,10 @@ inline bool text(Input& in, const Step& step, size_t row, RowNotes&) {
            append_utf8(*step.column, raw, step.out->text()) && step.out->end_text(row);
 }
 
+inline bool masked(Input& in, const Step& step, size_t row, RowNotes&) {
+    return append_masked(in, *step.column, step.out->text()) && step.out->end_text(row);
+}
+
 inline bool binary(Input& in, const Step& step, size_t row, RowNotes&) {
     Raw raw;
     if (!read_raw(in, *step.column, raw)) return false;
@@ -363,6 +367,7 @@ inline Cell choose_cell(const Column& column, Out type, bool as_number) {
             if (type == Out::Variant) return document_variant;
             return only_if(type == Out::Text, document_text);
         case Kind::Geometry: return only_if(type == Out::Geometry, geometry);
+        case Kind::Masked: return only_if(type == Out::Text, masked);
         case Kind::FixedSkip:
         case Kind::PrefixedSkip: break;
     }

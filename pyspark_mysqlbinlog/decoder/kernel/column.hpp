@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,13 @@ enum class Kind : uint8_t {
     Geometry,      // size as Text
     FixedSkip,     // excluded: skipped; size: all its bytes (may be 0)
     PrefixedSkip,  // excluded: skipped; size as Text
+    Masked,        // masked; its value is stored as that of `masked->column`
 };
 
 // Conversion of a character set's bytes to UTF-8 (see charsets.hpp).
 struct CharsetTable;
+// A column and its mask (see masks.hpp).
+struct MaskedColumn;
 
 struct Column {
     Kind kind = Kind::FixedSkip;
@@ -51,6 +55,7 @@ struct Column {
     std::vector<std::string> labels;       // UTF-8; ENUM: labels[0] is '', the invalid value
     std::vector<std::string> json_labels;  // the same as JSON strings
     const CharsetTable* charset = nullptr;
+    std::shared_ptr<const MaskedColumn> masked;
 
     // Made by `prepare`.
     Snippet json_member;                // ,"name":

@@ -53,6 +53,8 @@ inline void write_geometry_json(Raw bytes, Bytes& out) {
     out.push('}');
 }
 
+inline bool append_masked(Input& in, const Column& column, Bytes& out);
+
 // Not for skipped columns.
 inline bool write_json(Input& in, const Column& column, Bytes& out) {
     switch (column.kind) {
@@ -146,10 +148,62 @@ inline bool write_json(Input& in, const Column& column, Bytes& out) {
             write_geometry_json(value, out);
             return true;
         }
+        case Kind::Masked: {
+            Bytes text;
+            if (!append_masked(in, column, text)) return false;
+            append_quoted(out, text.view());
+            return true;
+        }
         case Kind::FixedSkip:
         case Kind::PrefixedSkip: break;
     }
     return false;
+}
+
+// What a mask is applied to: the text of a value, without a JSON string's quotes and escapes, and
+// for a hash the bytes of a binary value.
+inline bool append_unmasked(Input& in, const Column& column, Bytes& out) {
+    switch (column.kind) {
+        case Kind::Text: {
+            Raw value;
+            return read_raw(in, column, value) && append_utf8(column, value, out);
+        }
+        case Kind::Binary: {
+            Raw value;
+            if (!read_raw(in, column, value)) return false;
+            append_padded(column, value, out);
+            return true;
+        }
+        case Kind::Enum: {
+            size_t label;
+            if (!read_label(in, column, label)) return false;
+            out.append(column.labels[label]);
+            return true;
+        }
+        case Kind::Set: {
+            uint64_t bits;
+            if (!read_set(in, column, bits)) return false;
+            append_set(out, column, bits, false);
+            return true;
+        }
+        case Kind::Json: return write_json(in, column, out);
+        default: break;
+    }
+    Bytes json;
+    if (!write_json(in, column, json)) return false;
+    std::string_view text = json.view();
+    // Of a date or time, which has no escapes.
+    if (!text.empty() && text.front() == '"') text = text.substr(1, text.size() - 2);
+    out.append(text);
+    return true;
+}
+
+// The masked text of a value of Kind::Masked.
+inline bool append_masked(Input& in, const Column& column, Bytes& out) {
+    Bytes value;
+    if (!append_unmasked(in, column.masked->column, value)) return false;
+    column.masked->mask.append(value, out);
+    return true;
 }
 
 }  // namespace mysqlbinlog

@@ -210,13 +210,22 @@ def table_plan(
     loop: DecodeLoop, plan: RowPlan, sides: tuple[PayloadBuilder, PayloadBuilder]
 ) -> TablePlan | None:
     """Return the loop's plan for reading the rows of a plan; None if Python must read them."""
+    if plan.row_filter is not None:
+        return None
     table_map = plan.table_map
     programs = []
     for at, column in enumerate(plan.columns):
         code, metadata = table_map.types[at], table_map.metadata[at]
-        program = _values.column_program(code, metadata, column.schema, column.codec is None)
+        mask = column.masking
+        schema = column.schema if mask is None else mask.column
+        program = _values.column_program(code, metadata, schema, column.codec is None)
         if program is None:
             return None
+        if mask is not None and column.codec is not None:
+            kind = mask.mask.kind
+            program = _values.masked_program(
+                program, kind[0].upper() + kind[1:], mask.mask.length, mask.secret
+            )
         programs.append(program)
     rows = []
     steps = []

@@ -10,6 +10,7 @@
 #include "bytes.hpp"
 #include "column.hpp"
 #include "decimals.hpp"
+#include "masks.hpp"
 #include "temporals.hpp"
 
 namespace mysqlbinlog {
@@ -125,7 +126,8 @@ inline void append_set(Bytes& out, const Column& column, uint64_t bits, bool jso
 }
 
 // Skips a value of any kind. As in Python, this reads lengths only.
-inline bool skip_value(Input& in, const Column& column) {
+inline bool skip_value(Input& in, const Column& given) {
+    const Column& column = given.kind == Kind::Masked ? given.masked->column : given;
     size_t length = column.size;
     switch (column.kind) {
         case Kind::Text:

@@ -171,6 +171,9 @@ inline bool write_variant(Input& in, const Column& column, VariantKeys& keys, By
             Raw value;
             return read_raw(in, column, value) && write_geometry_variant(value, keys, out);
         }
+        case Kind::Masked:
+            return append_variant_written(
+                out, [&](Bytes& text) { return append_masked(in, column, text); });
         case Kind::FixedSkip:
         case Kind::PrefixedSkip: break;
     }

@@ -13,8 +13,12 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.payloads.row_filter import RowFilter
 from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
-from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip
+from pyspark_mysqlbinlog.decoder.transforms.bound_conditions import bind
+from pyspark_mysqlbinlog.decoder.transforms.masks import Masking, masked_codec, masked_column
+from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip
 from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for, skip_for
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -30,7 +34,9 @@ class ColumnPlan:
     ----------
     json_key : the name as a JSON string, with its colon.
     codec : None if the column is excluded: skipped and not output.
-    schema : None if names and types are unknown; then there is no codec either.
+    schema : None if names and types are unknown; then there is no codec either. Of a masked column,
+        the mask's.
+    masking : of a masked column; the codec applies it.
     """
 
     name: str
@@ -38,6 +44,7 @@ class ColumnPlan:
     skip: Skip
     codec: Codec | None
     schema: ColumnSchema | None = None
+    masking: Masking | None = None
 
     @property
     def before_image_unreliable(self) -> bool:
@@ -68,14 +75,33 @@ class ImagePlan:
 
 
 class RowPlan:
-    """The plan for reading the rows of one table map."""
+    """The plan for reading the rows of one table map.
 
-    __slots__ = ("_has_doubtful", "_images", "columns", "key", "schema", "table_map")
+    Attributes
+    ----------
+    row_filter : None if all rows are read.
+    """
+
+    __slots__ = (
+        "_has_doubtful",
+        "_images",
+        "columns",
+        "key",
+        "row_filter",
+        "schema",
+        "table_map",
+    )
 
     def __init__(
-        self, table_map: TableMap, schema: TableSchema, columns: tuple[ColumnPlan, ...]
+        self,
+        table_map: TableMap,
+        schema: TableSchema,
+        columns: tuple[ColumnPlan, ...],
+        *,
+        row_filter: RowFilter | None = None,
     ) -> None:
         self.table_map = table_map
+        self.row_filter = row_filter
         self.schema = schema
         # None if unknown: the generated names of a table map have no key.
         self.key: tuple[str, ...] | None = schema.primary_key
@@ -90,29 +116,57 @@ class RowPlan:
         table_map: TableMap,
         schema: TableSchema,
         excluded: Callable[[str, str, str], bool] | None = None,
+        transforms: Transforms | None = None,
     ) -> RowPlan:
         """Plan a table.
 
         excluded : (database, table, column) -> whether the column is skipped.
+        transforms : masks of columns, and conditions of rows; None if there are none.
 
         Raises SchemaMismatchError if the two do not fit, SchemaError if a column that must be
-        decoded has an unsupported type or charset.
+        decoded has an unsupported type or charset, OptionError if the transforms do not fit the
+        table.
         """
         check_fit(table_map, schema)
+        masks = {} if transforms is None else transforms.masks(schema)
+        secret = b"" if transforms is None else transforms.secret
+        condition = (
+            None if transforms is None else transforms.condition_of(schema.database, schema.table)
+        )
+        bound = None if condition is None else bind(condition, schema)
+        filtered = set() if bound is None else set(bound.columns)
+        reads: dict[str, Read] = {}
         columns = []
         for index, column in enumerate(schema.columns):
             code, metadata = table_map.types[index], table_map.metadata[index]
             what = f"column `{column.name}` ({column.type})"
             codec = None
-            if excluded is None or not excluded(schema.database, schema.table, column.name):
+            is_excluded = excluded is not None and excluded(
+                schema.database, schema.table, column.name
+            )
+            if not is_excluded or column.name in filtered:
                 try:
                     codec = codec_for(code, metadata, column)
                 except MySQLBinlogError as error:
                     raise error.with_location(table=table_map.full_name) from None
+                reads[column.name] = codec.read
             skip = codec.skip if codec else skip_for(code, metadata, what)
             key = f"{encode_basestring(column.name)}:"
-            columns.append(ColumnPlan(column.name, key, skip, codec, column))
-        return cls(table_map, schema, tuple(columns))
+            shown, masking = column, None
+            mask = masks.get(column.name)
+            if mask is not None and codec is not None and not is_excluded:
+                masking = Masking(mask, column, secret)
+                codec = masked_codec(codec, masking)
+                shown = masked_column(column)
+            columns.append(
+                ColumnPlan(column.name, key, skip, None if is_excluded else codec, shown, masking)
+            )
+        return cls(
+            table_map,
+            schema,
+            tuple(columns),
+            row_filter=None if bound is None else RowFilter(bound, reads),
+        )
 
     def image(self, present: bytes, *, is_updated: bool = False) -> ImagePlan:
         """Return the plan of images with these columns.

@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
 from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -49,10 +50,12 @@ class TablePlans:
         schemas: SchemaLookup,
         excluded: Callable[[str, str, str], bool] | None = None,
         *,
+        transforms: Transforms | None = None,
         positional: bool = False,
     ) -> None:
         self._schemas = schemas
         self._excluded = excluded
+        self._transforms = transforms
         self._positional = positional
         # With the known schema at the time the plan was made.
         self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
@@ -81,7 +84,7 @@ class TablePlans:
                     )
                 plan = positional_plan(table_map)
             else:
-                plan = RowPlan.make(table_map, schema, self._excluded)
+                plan = RowPlan.make(table_map, schema, self._excluded, self._transforms)
             if len(self._plans) >= 1024:
                 self._plans.clear()
             self._plans[table_map.table_id] = (plan, known)

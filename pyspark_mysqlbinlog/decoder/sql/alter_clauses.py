@@ -370,7 +370,7 @@ class _Clauses:
         stream.accept("=")
         value = stream.next()
         if value.kind in (TokenKind.END, TokenKind.SYMBOL):
-            raise SchemaError(f"expected a value of option {word}, found {value.text!r}")
+            raise SchemaError(f"expected a value of option {word}, found {value.shown}")
         self.alter.loses_rows |= word == "ENGINE" and value.text.upper() == "BLACKHOLE"
 
     def order(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.decoder.events.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.dml_tables import delete_tables, insert_tables, update_tables
+from pyspark_mysqlbinlog.decoder.sql.redaction import without_literals
 from pyspark_mysqlbinlog.decoder.sql.tokens import (
     DEFAULT_CONTEXT,
     SqlContext,
@@ -63,7 +64,8 @@ def classify(sql: str, default_database: str, context: SqlContext = DEFAULT_CONT
         return _BEGIN
     if sql == "COMMIT":
         return _COMMIT
-    head = " ".join(sql[: 2 * _HEAD_LENGTH].split())[:_HEAD_LENGTH]
+    # It is for errors and logs, where no literal belongs: it may be the value of a row.
+    head = " ".join(without_literals(sql[: 2 * _HEAD_LENGTH], context).split())[:_HEAD_LENGTH]
     server_made = is_server_made(sql)
     if server_made and sql.startswith(_EMPTYING_IN_ANSI):
         context = replace(context, ansi_quotes=True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.decoder.sql.alter_clauses import AlterTable, parse_alter
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, alter_effect
+from pyspark_mysqlbinlog.decoder.sql.redaction import without_literals
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -46,7 +47,7 @@ def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mappin
 
 
 def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping[str, str]:
-    shown = f"{told[:200]!r}"
+    shown = f"{without_literals(told)[:200]!r}"
     not_told = f"a statement changed rows without row events: {shown}"
     try:
         alter = parse_alter(told)

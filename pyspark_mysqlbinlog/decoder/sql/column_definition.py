@@ -193,7 +193,7 @@ def _skip_literal(stream: TokenStream) -> None:
     """Skip a literal with its prefix, or a word that ``(…)`` may follow."""
     token = stream.next()
     if token.kind in (TokenKind.END, TokenKind.SYMBOL):
-        raise SchemaError(f"expected a default value, found {token.text!r}")
+        raise SchemaError(f"expected a default value, found {token.shown}")
     if token.word in _TYPED_LITERALS and stream.peek().kind is TokenKind.STRING:
         token = stream.next()
     introducer = token.kind is TokenKind.WORD and token.text.startswith("_")

@@ -125,7 +125,7 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
     qualifier = _qualifier(stream, context)
     token = stream.next()
     if token.kind is not TokenKind.WORD:
-        raise SchemaError(f"expected a column type, found {token.text[:40]!r}")
+        raise SchemaError(f"expected a column type, found {token.shown}")
     word = token.word
     name = _SYNONYMS.get(word, word.lower())
     if context.oracle:
@@ -217,7 +217,7 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             return ParsedType("json")
     if name in SPATIAL_TYPES or (context.mariadb and name in MARIADB_TYPES):
         return ParsedType(name)
-    raise SchemaError(f"unknown column type {token.text[:40]!r}")
+    raise SchemaError(f"unknown column type {token.shown}")
 
 
 def _qualifier(stream: TokenStream, context: SqlContext) -> str | None:
@@ -292,10 +292,10 @@ def parse_charset_name(stream: TokenStream) -> str | None:
         return None
     token = stream.next()
     if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
-        raise SchemaError(f"expected a character set, found {token.text[:40]!r}")
+        raise SchemaError(f"expected a character set, found {token.shown}")
     name = canonical_charset(token.text)
     if not is_known_charset(name):
-        raise UnknownSchemaError(f"unknown character set {token.text[:40]!r}")
+        raise UnknownSchemaError(f"unknown character set {token.shown}")
     return name
 
 
@@ -303,7 +303,7 @@ def collation_charset(stream: TokenStream) -> str | None:
     """Parse the name after COLLATE; return its character set, or None if it implies none."""
     token = stream.next()
     if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
-        raise SchemaError(f"expected a collation, found {token.text[:40]!r}")
+        raise SchemaError(f"expected a collation, found {token.shown}")
     name = token.text.lower()
     if name == "default" or name.startswith("uca1400"):
         return None  # MariaDB: the character set that applies anyway

@@ -135,6 +135,20 @@ class Token(NamedTuple):
             return self.text.upper()
         return self.text if self.kind is TokenKind.SYMBOL else ""
 
+    @property
+    def shown(self) -> str:
+        """The token as an error shows it: without a literal, which may be the value of a row."""
+        if self.kind is TokenKind.END:
+            return "the end"
+        return _LITERALS.get(self.kind) or repr(self.text[:40])
+
+
+_LITERALS = {
+    TokenKind.STRING: "a text",
+    TokenKind.HEX: "a hexadecimal",
+    TokenKind.BITS: "bits",
+    TokenKind.NUMBER: "a number",
+}
 
 END = Token(TokenKind.END, "")
 
@@ -424,5 +438,4 @@ class TokenStream:
     def unexpected(self, expected: str) -> SchemaError:
         """Return the error for a token other than the expected one; the caller raises it."""
         token = self.peek()
-        found = "the end" if token.kind is TokenKind.END else repr(token.text[:40])
-        return SchemaError(f"expected {expected} in a statement, found {found}")
+        return SchemaError(f"expected {expected} in a statement, found {token.shown}")

@@ -471,7 +471,13 @@ class BatchRunner:
         if table is None:
             target = self._target(name, versions)
             state = self._applied.of(name)
-            table = self._tables[name] = MirroredTable(name, target, self._fingerprint_at, state)
+            table = self._tables[name] = MirroredTable(
+                name,
+                target,
+                self._fingerprint_at,
+                state,
+                transforms=self._captured_tables().transforms_hash(versions),
+            )
             log_row_identity(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s: replication is still stopped: %s", *name, table.stopped)
@@ -536,7 +542,7 @@ class BatchRunner:
             check_paths_disjoint(
                 wanted, filter(None, (self._paths.tables, self._paths.change_logs))
             )
-            self._known = history, table_versions(history, wanted, options.without_excluded)
+            self._known = history, table_versions(history, wanted, options.as_delivered)
         return self._known[1]
 
     def _captured_tables(self) -> CapturedTables:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, fold, folding
 from pyspark_mysqlbinlog.tables import TableSchema, row_keys
@@ -26,6 +28,8 @@ class CapturedTables:
 
     _tables: TableFilter
     _columns: ColumnFilter
+    _transforms: Transforms | None
+    _transforms_hash: str
     _partition_by: Mapping[str, Sequence[str]]
 
     @classmethod
@@ -45,18 +49,27 @@ class CapturedTables:
                     f"partition_by: expected each table once, found {folded(name)!r} twice"
                 )
         return cls(
-            options.table_filter(case_sensitive), options.column_filter(case_sensitive), by_name
+            options.table_filter(case_sensitive),
+            options.column_filter(case_sensitive),
+            options.transforms(case_sensitive),
+            options.transforms_hash,
+            by_name,
         )
 
     def captures(self, table: Table) -> bool:
         """Return whether a table is captured."""
         return self._tables.captures(*table)
 
-    def without_excluded(self, version: Version) -> Version:
-        """Return a version of a table without the excluded columns."""
+    def as_delivered(self, version: Version) -> Version:
+        """Return a version of a table without excluded columns, and with masked ones as texts.
+
+        Raises OptionError if the masks do not fit the table.
+        """
         start, what = version
         if not isinstance(what, TableSchema):
             return version
+        if self._transforms is not None:
+            what = self._transforms.masked(what)
         kept = tuple(
             column
             for column in what.columns
@@ -64,6 +77,16 @@ class CapturedTables:
         )
         keys = row_keys(kept, what.primary_key, what.unique_keys)
         return start, replace(what, columns=kept, unique_keys=keys)
+
+    def transforms_hash(self, versions: TableVersions) -> str:
+        """Return a hash of the masks and the row filter; empty if a table has none of them."""
+        transforms = self._transforms
+        is_changed = transforms is not None and any(
+            transforms.changes(what)
+            for _, what in versions.versions
+            if isinstance(what, TableSchema)
+        )
+        return self._transforms_hash if is_changed else ""
 
     def partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> list[str]:
         """Return the columns that partition a table's Delta table when it is created.

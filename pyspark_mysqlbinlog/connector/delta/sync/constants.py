@@ -13,10 +13,13 @@ __all__ = [
     "SNAPSHOT_POSITION",
     "SOURCE_LOG",
     "STOPPED",
+    "TRANSFORMS",
 ]
 
 # Why the table is stopped.
 STOPPED = "mysqlbinlog.stopped"
+# A hash of the masks and the row filter, if the table's rows have any.
+TRANSFORMS = "mysqlbinlog.transforms"
 # The binlog of a mirror's `seq`.
 SOURCE_LOG = "mysqlbinlog.sourceLog"
 # The binlog that a change log's changes come from.

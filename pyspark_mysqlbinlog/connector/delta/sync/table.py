@@ -38,6 +38,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     RELOAD_HINT,
     SOURCE_LOG,
     STOPPED,
+    TRANSFORMS,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import (
     find_keyless_snapshot,
@@ -60,7 +61,10 @@ __all__ = ["MirroredTable"]
 
 
 class MirroredTable(SyncedTable):
-    """One table. `apply` raises MirrorError if the Delta table cannot be kept equal."""
+    """One table. `apply` raises MirrorError if the Delta table cannot be kept equal.
+
+    transforms : a hash of the masks and the filter of its rows; empty if there are none.
+    """
 
     def __init__(
         self,
@@ -68,8 +72,11 @@ class MirroredTable(SyncedTable):
         target: DeltaTarget,
         fingerprint_at: FingerprintAt,
         state: AppliedState | None = None,
+        *,
+        transforms: str = "",
     ) -> None:
         super().__init__(table, target, fingerprint_at, state)
+        self._transforms = transforms
         self._last: tuple[Version, ...] = ()
         self._snapshot = SnapshotTracker(table, target, fingerprint_at)
         if self.stopped is None:
@@ -340,9 +347,16 @@ class MirroredTable(SyncedTable):
         self._is_checked = True
 
     def _name_log(self, marker: CommitMarker) -> None:
-        """Record the binlog of the positions."""
-        if self._target.columns() is not None and SOURCE_LOG not in self._target.properties():
-            self._target.set_properties({SOURCE_LOG: str(marker.log)})
+        """Record the binlog of the positions, and how the rows differ from the server's."""
+        if self._target.columns() is None:
+            return
+        known, noted = self._target.properties(), {}
+        if SOURCE_LOG not in known:
+            noted[SOURCE_LOG] = str(marker.log)
+        if known.get(TRANSFORMS, "") != self._transforms:
+            noted[TRANSFORMS] = self._transforms
+        if noted:
+            self._target.set_properties(noted)
 
 
 def _comes_back(now: TableVersions, batch: Batch) -> bool:

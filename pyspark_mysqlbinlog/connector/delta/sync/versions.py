@@ -51,16 +51,16 @@ class TableVersions:
 
 
 def table_versions(
-    history: SchemaHistory, names: Iterable[Table], without_excluded: Callable[[Version], Version]
+    history: SchemaHistory, names: Iterable[Table], as_delivered: Callable[[Version], Version]
 ) -> dict[Table, TableVersions]:
     """Return the versions of tables in a history.
 
-    without_excluded : returns a version without the excluded columns.
+    as_delivered : returns a version with the columns that rows have: none excluded, masks as texts.
     """
     dropped = _dropped(history)
     return {
         name: TableVersions(
-            tuple(map(without_excluded, history.versions(*name))),
+            tuple(map(as_delivered, history.versions(*name))),
             _came_by_rename(name, history, dropped),
         )
         for name in names

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.names import fold, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["ChunkKey", "KeyColumn", "choose_key"]
+__all__ = ["ChunkKey", "Hides", "KeyColumn", "choose_key"]
 
 _USABLE = INTEGER_TYPES | {
     "float",
@@ -43,6 +43,9 @@ _USABLE = INTEGER_TYPES | {
     "year",
 }
 _FINGERPRINT_LENGTH = 16
+
+# Whether values of a table's column may not be stored.
+Hides = Callable[[TableSchema, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,12 @@ class ChunkKey:
     fingerprint: str
 
 
-def choose_key(client: ReplicaClient, schema: TableSchema) -> ChunkKey | None:
+def choose_key(
+    client: ReplicaClient, schema: TableSchema, hides: Hides | None = None
+) -> ChunkKey | None:
     """Return the key to read a table by; None if it has none and must be read in one SELECT.
+
+    hides : whether a column's values may not be stored: bounds of chunks are in the checkpoint.
 
     Raises
     ------
@@ -106,7 +113,10 @@ def choose_key(client: ReplicaClient, schema: TableSchema) -> ChunkKey | None:
             and all(column in shown and column in schemas for column in columns)
         ):
             described = [(schemas[column], shown[column]) for column in columns]
-            if all(_is_usable_column(*column) for column in described):
+            is_hidden = hides is not None and any(
+                hides(schema, column.name) for column, _ in described
+            )
+            if not is_hidden and all(_is_usable_column(*column) for column in described):
                 keys.append(_load_key(name, described))
     if not client.is_mariadb and client.server_version.startswith(("5.5.", "5.6.")):
         keys = [key for key in keys if not _is_merged_wrongly(key)]

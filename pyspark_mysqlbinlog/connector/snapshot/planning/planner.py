@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState,
 from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import Hides, choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     TableSize,
     is_dropped,
@@ -97,6 +97,7 @@ class ChunkPlanner:
         time of the call is visible in a table, or raises.
     chunk_bytes : the approximate size of a chunk.
     retry_timeout : seconds to retry for if the connection is lost.
+    hides : whether values of a column may not be stored, as bounds of chunks are.
     """
 
     def __init__(
@@ -107,12 +108,14 @@ class ChunkPlanner:
         case_sensitive: bool,
         chunk_bytes: int,
         retry_timeout: float,
+        hides: Hides | None = None,
     ) -> None:
         self._settings = settings
         self._begin_checks = begin_checks
         self._case_sensitive = case_sensitive
         self._chunk_bytes = chunk_bytes
         self._retry_timeout = retry_timeout
+        self._hides = hides
         self._client: ReplicaClient | None = None
         # The only thread that uses the connection.
         self._thread = ThreadPoolExecutor(1, "mysqlbinlog-load")
@@ -258,7 +261,7 @@ class ChunkPlanner:
                 " checkpoint",
                 table=".".join(load.table),
             )
-        key = choose_key(client, schema)
+        key = choose_key(client, schema, self._hides)
         if key is None:
             return _Planned(Chunk(load.table), None, None)
         if load.key != key.fingerprint:

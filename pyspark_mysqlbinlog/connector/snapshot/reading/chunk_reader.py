@@ -58,7 +58,7 @@ from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import Hides, choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     engine_of,
     is_dropped,
@@ -162,6 +162,7 @@ class _Connected:
         self.partition = partition
         self.typed = typed
         self.excludes = options.column_filter(partition.case_sensitive).excludes
+        self.transforms = options.transforms(partition.case_sensitive)
         bound = options.bound_to(partition.server_uuid)
         self.connect = partial(ReplicaClient.connect, bound.server_settings())
         self._client: ReplicaClient | None = None
@@ -322,7 +323,8 @@ def _batches(
         doubles_have_points=SqlContext.of(0, client.server_version).server_version >= 80000,
     )
     selections = partition.selections_of(chunk.table)
-    behind = [_rows_of(client, plan, chunk, each) for each in selections]
+    hides = None if connected.transforms is None else connected.transforms.hides
+    behind = [_rows_of(client, plan, chunk, each, hides) for each in selections]
     typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
     decoder = Decoder(
         SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
@@ -331,6 +333,7 @@ def _batches(
         frozenset({"insert"}),
         file_ordinal=_number,
         excluded=connected.excludes,
+        transforms=connected.transforms,
         payload=typed_payload if typed else payload_factory(options, partition.case_sensitive),
     )
     if is_exact:
@@ -354,9 +357,10 @@ def _batches(
 
 def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -> pa.Schema | None:
     """Return the schema of typed rows, if requested and possible for the table's columns."""
-    excludes = connected.excludes
+    excludes, transforms = connected.excludes, connected.transforms
+    shown = table if transforms is None else transforms.masked(table)
     columns = [
-        column for column in table.columns if not excludes(table.database, table.table, column.name)
+        column for column in shown.columns if not excludes(table.database, table.table, column.name)
     ]
     # A struct holds no SRID above 2^31 - 1: the reader of the JSON stops there, for that table.
     has_geometry = any(column.type in SPATIAL_TYPES for column in columns)
@@ -385,9 +389,15 @@ def _images(
     interrupt.release()
 
 
-def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: str | None) -> str:
+def _rows_of(
+    client: ReplicaClient,
+    plan: ResultPlan,
+    chunk: Chunk,
+    condition: str | None,
+    hides: Hides | None,
+) -> str:
     """Return the SQL after FROM and the table; without bounds if the table's key changed."""
-    key = choose_key(client, plan.schema)
+    key = choose_key(client, plan.schema, hides)
     hint, conditions = "", []
     if key is not None and key.fingerprint == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "

@@ -135,7 +135,7 @@ def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
     streams = [name for name in FIELDS if field_info(name, "reads") == "streams"]
     assert set(streams) == {
         "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
-        "retryTimeout", "maxConnections",
+        "retryTimeout", "maxConnections", "acceptChangedTransforms",
     }  # fmt: skip
     shown = {name: field_info(name, "shown") or "5" for name in streams}
     MySQLBinlogDataSource(SERVER | shown).reader(output_schema(StringType()))
