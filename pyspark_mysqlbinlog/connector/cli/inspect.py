@@ -65,6 +65,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     start_position: Annotated[
         int,
         typer.Option(
+            min=4,
             help="Position of an event in the first file, to begin there.",
             rich_help_panel=_SELECTION,
         ),
@@ -72,6 +73,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     stop_position: Annotated[
         int | None,
         typer.Option(
+            min=4,
             help="Position in the last file: events that begin there or later are not shown.",
             rich_help_panel=_SELECTION,
         ),
@@ -142,7 +144,7 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     Each event is one line. Columns have names if the binlog contains the CREATE TABLE or full
     metadata, or if a server is read; otherwise they are @1, @2, ….
     """
-    prepare_streams()
+    prepare_streams(writes_json=json_lines)
     try:
         server = _server_options(host, port, user, password_file, option)
         selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)
@@ -167,7 +169,9 @@ def inspect(  # noqa: PLR0917 (typer's options have names)
     except OSError as error:
         file = error.filename or ", ".join(source.files)
         problem = error.strerror or type(error).__name__
-        end(OptionError(f"{file!r} can't be read: {problem}"), FAILED)
+        is_report = report is not None and file == str(report)
+        verb = "written" if is_report else "read"
+        end(OptionError(f"{file!r} can't be {verb}: {problem}"), FAILED)
     for note in source.notes:
         typer.echo(note, err=True)
 

@@ -101,7 +101,7 @@ def tail(  # noqa: PLR0917 (typer's options have names)
     ] = False,
 ) -> None:
     """Show the changes of a MySQL server as they happen, until this command is stopped."""
-    prepare_streams()
+    prepare_streams(writes_json=json_lines)
     options = {"host": host, "port": str(port), "user": user}
     if password_file is not None:
         options["passwordFile"] = str(password_file)
