@@ -29,8 +29,8 @@ from helpers.replication import (
     stop_applying,
     wait_for_replica,
 )
-from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Server
-from helpers.servers.mysql57 import MySQL57Server
+from helpers.servers import LocalServer
+from helpers.servers.available import ONE_MARIADB_KINDS
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog
@@ -38,9 +38,6 @@ from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, cause_of
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer)
-}
 # With a key, with a key that changes, and without one.
 TABLES = ("t", "moved", "k")
 CREATE = (
@@ -135,6 +132,38 @@ def _run_killed(mirrored: MirroredDatabase) -> None:
         mirrored.run()
 
 
+def _mirrored(
+    spark: SparkSession, pair: list[LocalServer], folder: Path, **options: str
+) -> MirroredDatabase:
+    """A mirror that knows both servers, with a change log."""
+    mirrored = MirroredDatabase(
+        spark,
+        pair[0],
+        "shop",
+        folder,
+        host=",".join(f"{server.host}:{server.port}" for server in pair),
+        connectTimeout="2s",
+        retryTimeout="4s",
+        **options,
+    )
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    return mirrored
+
+
+def _assert_follows(
+    mirrored: MirroredDatabase, replica: LocalServer, folder: Path, seed: int, keys: int = 20
+) -> None:
+    """The mirror continues on the replica, under load, and has what that server has."""
+    with writing(replica, seed, keys):
+        mirrored.run()
+    mirrored.run()
+    assert GtidSet.parse(last_offset(folder)["gtid"]) == _executed(replica)
+    mirrored.assert_equal(*TABLES)
+    for table in ("t", "moved"):
+        assert_replay(mirrored, table, "id")
+    assert_keyless_replay(mirrored, "k")
+
+
 def fail_over(
     spark: SparkSession,
     kind: type[LocalServer],
@@ -150,17 +179,7 @@ def fail_over(
         primary, replica = pair
         primary.execute(*CREATE)
         wait_for_replica(replica, primary)
-        mirrored = MirroredDatabase(
-            spark,
-            primary,
-            "shop",
-            folder,
-            host=",".join(f"{server.host}:{server.port}" for server in pair),
-            connectTimeout="2s",
-            retryTimeout="4s",
-            maxBytesPerTrigger="20k",
-        )
-        mirrored.settings["change_log"] = change_log_of(mirrored)
+        mirrored = _mirrored(spark, pair, folder, maxBytesPerTrigger="20k")
         mirrored.run()
         query = None
         with writing(primary, seed):
@@ -188,17 +207,8 @@ def fail_over(
             start_applying(replica)
             wait_for_replica(replica, primary)
             primary.halt()
-        promote(replica)
-        mirrored.server = replica
-        mirrored.options |= {"port": str(primary.port)}
-        with writing(replica, seed + 1):
-            mirrored.run()
-        mirrored.run()
-        assert GtidSet.parse(last_offset(folder)["gtid"]) == _executed(replica)
-        mirrored.assert_equal(*TABLES)
-        for table in ("t", "moved"):
-            assert_replay(mirrored, table, "id")
-        assert_keyless_replay(mirrored, "k")
+        _switch(mirrored, pair)
+        _assert_follows(mirrored, replica, folder, seed + 1)
         return f"driver {how}, primary {'killed, lagging' if missing else 'killed'}"
 
 
@@ -231,18 +241,8 @@ def fail_over_in_snapshot(
             pad = f"ALTER TABLE shop.{table} ADD pad CHAR(150) NOT NULL DEFAULT ''"
             primary.execute(pad, f"INSERT INTO shop.{table} {columns} VALUES {rows}")
         wait_for_replica(replica, primary)
-        mirrored = MirroredDatabase(
-            spark,
-            primary,
-            "shop",
-            folder,
-            startingOffset="snapshot",
-            host=",".join(f"{server.host}:{server.port}" for server in pair),
-            connectTimeout="2s",
-            retryTimeout="4s",
-            maxRowsPerTrigger="1000",
-        )
-        mirrored.settings["change_log"] = change_log_of(mirrored)
+        limits = {"startingOffset": "snapshot", "maxRowsPerTrigger": "1000"}
+        mirrored = _mirrored(spark, pair, folder, **limits)
         if reloads:
             mirrored.run()
             mirrored.execute("INSERT INTO k (v) VALUES (1)")
@@ -284,15 +284,8 @@ def fail_over_in_snapshot(
         if how != "alive":
             primary.kill()
             _switch(mirrored, pair)
-        with writing(replica, seed + 1, KEYS):
-            mirrored.run()
-        mirrored.run()
+        _assert_follows(mirrored, replica, folder, seed + 1, KEYS)
         assert last_offset(folder)["epoch"] == 2
-        assert GtidSet.parse(last_offset(folder)["gtid"]) == _executed(replica)
-        mirrored.assert_equal(*TABLES)
-        for table in ("t", "moved"):
-            assert_replay(mirrored, table, "id")
-        assert_keyless_replay(mirrored, "k")
         return f"driver {how}, {'reload' if reloads else 'snapshot'}"
 
 
@@ -304,7 +297,7 @@ def _switch(mirrored: MirroredDatabase, pair: list[LocalServer]) -> None:
 
 
 @pytest.mark.one_server
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ONE_MARIADB_KINDS)
 @pytest.mark.parametrize("history", [fail_over, fail_over_in_snapshot])
 @pytest.mark.parametrize(
     "rounds",
@@ -319,8 +312,8 @@ def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
     history: Callable[..., str],
     rounds: int,
 ) -> None:
-    need(KINDS[kind])
+    need(ONE_MARIADB_KINDS[kind])
     for seed in range(ddl_seed, ddl_seed + rounds):
         logging.getLogger(__name__).warning("DDL_SEED=%d", seed)
-        how = history(spark, KINDS[kind], tmp_path / str(seed), seed, monkeypatch)
+        how = history(spark, ONE_MARIADB_KINDS[kind], tmp_path / str(seed), seed, monkeypatch)
         logging.getLogger(__name__).warning("%s", how)

@@ -23,8 +23,8 @@ from helpers.mirror_process import last_offset
 from helpers.mirror_steps import killed_behind
 from helpers.needed_servers import need
 from helpers.purges import purge
-from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Server
-from helpers.servers.mysql57 import MySQL57Server
+from helpers.servers import LocalServer
+from helpers.servers.available import ONE_MARIADB_KINDS
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
@@ -32,17 +32,14 @@ from pyspark_mysqlbinlog.errors import BinlogPurgedError
 
 pytestmark = pytest.mark.one_server
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer)
-}
 GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-slave-updates"]
 NUMBERS = count()
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=ONE_MARIADB_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server whose files are purged."""
-    kind = KINDS[request.param]
+    kind = ONE_MARIADB_KINDS[request.param]
     need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
         yield server

@@ -24,12 +24,10 @@ from helpers.replication import (
 )
 from helpers.servers import (
     LocalServer,
-    MariaDB11Server,
-    MariaDBServer,
     MySQL9Server,
     MySQL56Server,
 )
-from helpers.servers.mysql57 import MySQL57Server
+from helpers.servers.available import LOCAL_KINDS
 from helpers.source_runner import Offset, Spark, ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.errors import (
@@ -41,18 +39,14 @@ from pyspark_mysqlbinlog.errors import (
 
 pytestmark = pytest.mark.one_server
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind
-    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
-}
 TABLE = "failover.t"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=LOCAL_KINDS)
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
     """A primary with a table, and its replica."""
-    need(KINDS[request.param])
-    with replicating_servers(KINDS[request.param]) as servers:
+    need(LOCAL_KINDS[request.param])
+    with replicating_servers(LOCAL_KINDS[request.param]) as servers:
         servers[0].execute(
             "CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, v INT)"
         )

@@ -23,16 +23,13 @@ from helpers.replication import (
     stop_applying,
     wait_for_replica,
 )
-from helpers.servers import LocalServer, MariaDBServer, MySQL9Server, MySQL56Server
-from helpers.servers.mysql57 import MySQL57Server
+from helpers.servers import LocalServer
+from helpers.servers.available import ONE_MARIADB_KINDS
 from helpers.source_runner import Spark
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer)
-}
 KEYS = 20
 TABLE = "failover.t"
 
@@ -192,7 +189,7 @@ def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
 
 
 @pytest.mark.one_server
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ONE_MARIADB_KINDS)
 @pytest.mark.parametrize(
     "rounds",
     [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
@@ -200,8 +197,8 @@ def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
 def test_random_failovers_lose_and_repeat_nothing(
     ddl_seed: int, new_stream: NewStream, kind: str, rounds: int
 ) -> None:
-    need(KINDS[kind])
+    need(ONE_MARIADB_KINDS[kind])
     for seed in range(ddl_seed, ddl_seed + rounds):
         logging.getLogger(__name__).warning("DDL_SEED=%d", seed)
-        how = fail_over(KINDS[kind], seed, new_stream)
+        how = fail_over(ONE_MARIADB_KINDS[kind], seed, new_stream)
         logging.getLogger(__name__).warning("the primary was %s", how)

@@ -16,11 +16,9 @@ from helpers.load_rows import applied, select_json
 from helpers.needed_servers import need
 from helpers.servers import (
     LocalServer,
-    MariaDB11Server,
-    MariaDBServer,
     MySQL9Server,
-    MySQL56Server,
 )
+from helpers.servers.available import LOCAL_KINDS
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.stream_process import StreamProcess
 from pyspark_mysqlbinlog.connector.log import followed_files
@@ -32,18 +30,14 @@ from pyspark_mysqlbinlog.errors import (
 )
 
 COLUMNS = ("id", "a", "b")
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind
-    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
-}
 DURABLE = ["--innodb-flush-log-at-trx-commit=1"]
 GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=LOCAL_KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server to restart, those of MySQL 5.7 and later with GTIDs, with an empty database."""
-    kind = KINDS[request.param]
+    kind = LOCAL_KINDS[request.param]
     need(kind)
     has_gtids = kind in (MySQL57Server, MySQL9Server)
     with kind(options=[*DURABLE, *GTIDS] if has_gtids else DURABLE) as found:

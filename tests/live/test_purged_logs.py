@@ -17,11 +17,10 @@ from helpers.purges import purge
 from helpers.replication import executed_on, promote, replicating_servers, wait_for_replica
 from helpers.servers import (
     LocalServer,
-    MariaDB11Server,
-    MariaDBServer,
     MySQL9Server,
     MySQL56Server,
 )
+from helpers.servers.available import LOCAL_KINDS
 from helpers.servers.mysql57 import MySQL57Server
 from helpers.source_runner import Offset, Spark, ids, insert
 from helpers.waiting import wait_until
@@ -40,10 +39,6 @@ from pyspark_mysqlbinlog.errors import (
 
 pytestmark = pytest.mark.one_server
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind
-    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
-}
 GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-slave-updates"]
 CONTINUE = {
     "failOnDataLoss": "false",
@@ -52,10 +47,10 @@ CONTINUE = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=LOCAL_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server whose files are purged."""
-    kind = KINDS[request.param]
+    kind = LOCAL_KINDS[request.param]
     need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
         yield server

@@ -11,12 +11,8 @@ import pytest
 from helpers.needed_servers import need
 from helpers.servers import (
     LocalServer,
-    MariaDB11Server,
-    MariaDBServer,
-    MySQL9Server,
-    MySQL56Server,
 )
-from helpers.servers.mysql57 import MySQL57Server
+from helpers.servers.available import LOCAL_KINDS
 from helpers.source_runner import Offset, Spark, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
@@ -24,20 +20,16 @@ from pyspark_mysqlbinlog.connector.tail import retention
 from pyspark_mysqlbinlog.connector.tail.retention import retention_seconds
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-KINDS: dict[str, type[LocalServer]] = {
-    kind.name: kind
-    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
-}
 DAY = 86_400
 TABLE = "kept.t"
 # Less is left a second after a file was closed.
 AT_ONCE = "0.999995"
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=LOCAL_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """A server that keeps a file for a day."""
-    kind = KINDS[request.param]
+    kind = LOCAL_KINDS[request.param]
     need(kind)
     with kind() as server:
         # MariaDB 11.8 purges nothing on its own without a replica.

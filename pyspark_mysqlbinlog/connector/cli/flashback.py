@@ -109,7 +109,7 @@ def flashback(
 
     Prints the statements as a script for mysql. With --apply they are run on the server.
     """
-    prepare_streams()
+    prepare_streams(writes_utf8=True)
     from pyspark_mysqlbinlog.connector.flashback.plan import FlashbackPlan
     from pyspark_mysqlbinlog.connector.flashback.window import Window
     from pyspark_mysqlbinlog.connector.options.parse import parse_options

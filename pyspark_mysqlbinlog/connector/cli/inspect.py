@@ -58,6 +58,7 @@ def inspect(
     start_position: Annotated[
         int,
         typer.Option(
+            min=4,
             help="Position of an event in the first file, to begin there.",
             rich_help_panel=SELECTION,
         ),
@@ -65,6 +66,7 @@ def inspect(
     stop_position: Annotated[
         int | None,
         typer.Option(
+            min=4,
             help="Position in the last file: events that begin there or later are not shown.",
             rich_help_panel=SELECTION,
         ),
@@ -135,7 +137,7 @@ def inspect(
     Each event is one line. Columns have names if the binlog contains the CREATE TABLE or full
     metadata, or if a server is read; otherwise they are @1, @2, ….
     """
-    prepare_streams()
+    prepare_streams(writes_utf8=json_lines)
     try:
         server = None
         if host is not None:
@@ -164,7 +166,9 @@ def inspect(
     except OSError as error:
         file = error.filename or ", ".join(source.files)
         problem = error.strerror or type(error).__name__
-        end(OptionError(f"{file!r} can't be read: {problem}"), FAILED)
+        is_report = report is not None and file == str(report)
+        verb = "written" if is_report else "read"
+        end(OptionError(f"{file!r} can't be {verb}: {problem}"), FAILED)
     for note in source.notes:
         typer.echo(note, err=True)
 

@@ -18,11 +18,16 @@ __all__ = ["end_quietly", "paint_of_stdout", "prepare_streams"]
 _COLOURS = {"place": "2", "transaction": "36", "c": "32", "u": "33", "d": "31"}
 
 
-def prepare_streams() -> None:
-    """Let stdout and stderr escape what the terminal cannot show, instead of failing."""
+def prepare_streams(*, writes_utf8: bool = False) -> None:
+    """Let stdout and stderr escape what the terminal cannot show, instead of failing.
+
+    writes_utf8 : stdout gets UTF-8 in every locale: JSON, or a script that says that it is.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            encoding = "utf-8" if writes_utf8 and stream is sys.stdout else None
+            # Of JSON, this escapes no more than surrogates, and as JSON does.
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def paint_of_stdout() -> Callable[[str, str], str]:

@@ -85,7 +85,7 @@ def tail(
     ] = False,
 ) -> None:
     """Show the changes of a MySQL server as they happen, until this command is stopped."""
-    prepare_streams()
+    prepare_streams(writes_utf8=json_lines)
     try:
         chosen = _operations(operations)
         options = source_options(host, port, user, password_file, option)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +27,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     source_options,
 )
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def verify(
         results = _printed(verifier, json_lines=json_lines)
     except MySQLBinlogError as error:
         end(error, FAILED)
+    except BrokenPipeError:
+        end_quietly()
     if reload:
         _print_reload(results)
     if any(result.is_different for result in results):
@@ -140,9 +142,7 @@ def _printed(verifier: Verifier, *, json_lines: bool) -> list[TableResult]:
     """Print each table's result as soon as it is known."""
     from pyspark_mysqlbinlog.connector.verification.report import as_json, as_lines
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A value that the terminal cannot show must not end the command.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    prepare_streams(writes_utf8=json_lines)
     results = []
     for result in verifier.results():
         results.append(result)

@@ -44,6 +44,8 @@ class DeltaRows:
         self._name = name
         self._target: DeltalakeTarget | None = None
         self.pin()
+        # Before the server's rows are read, which may take long.
+        self._dataset()
 
     def pin(self) -> None:
         """Select the newest version; MirrorError if there is none, or no mirror wrote it."""
@@ -135,7 +137,7 @@ class DeltaRows:
         if self.target.soft_deletes:
             there = ~dataset.field(DELETED)
             condition = there if condition is None else condition & there
-        scanner = self.target.dataset().scanner(
+        scanner = self._dataset().scanner(
             columns=expected.names,
             filter=condition,
             batch_size=_BATCH_ROWS,
@@ -145,6 +147,26 @@ class DeltaRows:
         for batch in scanner.to_batches():
             if batch.num_rows:
                 yield pa.Table.from_batches([batch]).cast(expected)
+
+    def _dataset(self) -> dataset.Dataset:
+        """Return the rows of the selected version; MirrorError if delta-rs cannot read them."""
+        from deltalake.exceptions import DeltaProtocolError  # noqa: PLC0415 (slow to import)
+
+        try:
+            return self.target.dataset()
+        except DeltaProtocolError as error:
+            what = (
+                f"the Delta table at {self._uri} cannot be read with delta-rs:"
+                f" {' '.join(str(error).split())}"
+            )
+        if "deletionVectors" in what:
+            what += (
+                "; in Spark, set its property delta.enableDeletionVectors to 'false' and run ALTER"
+                f" TABLE delta.`{self._uri}` DROP FEATURE deletionVectors"
+            )
+        else:
+            what += "; remove these features in Spark with ALTER TABLE … DROP FEATURE"
+        raise self._error(what)
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)

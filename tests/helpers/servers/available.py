@@ -8,11 +8,14 @@ from helpers.servers.base import LocalServer, Server
 from helpers.servers.mariadb import MariaDB11Server, MariaDBServer
 from helpers.servers.mysql9 import MySQL9Server
 from helpers.servers.mysql56 import MySQL56Server
+from helpers.servers.mysql57 import MySQL57Server
 from helpers.servers.remote import DockerMySQL57, ExternalServer
 
 __all__ = [
     "KINDS",
+    "LOCAL_KINDS",
     "MISSING",
+    "ONE_MARIADB_KINDS",
     "every_server",
     "live_kind",
     "mariadb_kind",
@@ -29,6 +32,13 @@ KINDS: tuple[type[Server], ...] = (
     MariaDBServer,
     MariaDB11Server,
 )
+# Those that a test can start for itself, by name.
+LOCAL_KINDS: dict[str, type[LocalServer]] = {
+    kind.name: kind
+    for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
+}
+# Of MariaDB, one version is enough for tests that take minutes.
+ONE_MARIADB_KINDS = {name: kind for name, kind in LOCAL_KINDS.items() if kind != MariaDB11Server}
 MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KINDS}
 
 

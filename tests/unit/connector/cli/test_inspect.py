@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -180,12 +181,42 @@ def test_a_wrong_argument_is_one_line(arguments: list[object], error: str) -> No
     assert error in told
 
 
+@pytest.mark.parametrize("flag", ["--start-position", "--stop-position"])
+def test_a_position_before_the_first_event_is_a_wrong_argument(flag: str) -> None:
+    shown = inspect(TRANSACTIONS, flag, "-4")
+    assert shown.exit_code == 2
+    assert flag in shown.stderr
+
+
 def test_a_report_is_written_next_to_the_numbers(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     (told,) = objects(TRANSACTIONS, "--stats", "--report", page)
     assert told["transactions"] > 20
     assert f"<b>{told['transactions']}</b>" in page.read_text(encoding="utf-8")
     assert inspect(TRANSACTIONS, "--report", page).stdout == ""
+
+
+def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    page = tmp_path / "missing" / "report.html"
+    shown = inspect(TRANSACTIONS, "--report", page)
+    assert shown.exit_code == 1
+    assert shown.stderr == f"OptionError: '{page}' can't be written: No such file or directory\n"
+
+
+@pytest.mark.parametrize("name", ["binlogs57/charsets.001.binlog", "binlogs97/strings.001.binlog"])
+def test_json_is_utf_8_in_every_locale(name: str) -> None:
+    command = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "inspect"]
+    ascii_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*command, "-v", "--json", str(DATA / name)],
+        env=os.environ | ascii_locale,
+        capture_output=True,
+        timeout=patience(60),
+        check=True,
+    )
+    assert not done.stdout.isascii()
+    lines = done.stdout.decode("utf-8").splitlines()
+    assert [json.loads(text) for text in lines] == objects(DATA / name, "-v")
 
 
 def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
