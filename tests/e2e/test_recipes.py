@@ -38,6 +38,7 @@ from pyspark_mysqlbinlog import DeltaMirror
 _CLUSTER = "how-to/deploy-on-a-cluster.md"
 _CONNECT = "how-to/spark-connect.md"
 _HOURLY = "how-to/run-periodically.md"
+_MASKS = "how-to/mask-and-filter.md"
 _MERGE = "how-to/foreach-batch-merge.md"
 _MYSQL = "how-to/prepare-mysql.md"
 _PIPELINES = "how-to/declarative-pipelines.md"
@@ -65,6 +66,7 @@ RUN = {
     "README.md": ["sql", "python"],
     _PIPELINES: ["python"],
     "how-to/delta-mirror.md": ["python"],
+    _MASKS: ["python", "python", "python"],
     _MERGE: ["python", "python"],
     _SNAPSHOT: ["python", "sql", "sql"],
     "how-to/one-sink-per-table.md": ["python"],
@@ -200,6 +202,38 @@ def test_tune(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
     shop.write(0)
     shop.python(measure)
     assert float(capfd.readouterr().out.splitlines()[-1]) > 0
+
+
+def test_masks_and_filters(shop: Shop) -> None:
+    mask, lookup, condition = (code for _, code in runnable(_MASKS))
+    secret = shop.folder / "mask"
+    secret.write_text("0123456789abcdef", encoding="utf-8")
+    shop.names["secret"] = "0123456789abcdef"
+    shop.server.execute(
+        "CREATE TABLE customers (id INT PRIMARY KEY, email VARCHAR(60), phone VARCHAR(20),"
+        " country CHAR(2), deleted BOOL NOT NULL)",
+        database="shop",
+    )
+    found = {}
+    for name, code in (("masked", mask), ("filtered", condition)):
+        shop.python(code.replace("/run/secrets/mask", str(secret)))
+        query = shop.names["customers"].writeStream.format("memory").queryName(name).start()
+        wait_until(lambda query=query: query.lastProgress, "batch 0 is done", 300, every=0.1)
+        shop.truncate()
+        shop.server.execute(
+            "DELETE FROM customers",
+            "INSERT INTO customers VALUES (1, 'ann@example.org', '+49 30 1234', 'DE', 0),"
+            " (2, 'bob@example.org', NULL, 'AT', 0), (3, NULL, '12', 'DE', 1)",
+            database="shop",
+        )
+        shop.wait_for_end(query)
+        rows = shop.spark.table(name).where("op = 'c' AND table = 'customers'").collect()
+        found[name] = {image["id"]: image for image in (json.loads(row.after) for row in rows)}
+    shop.python(lookup.replace("hmac.new(", "ann = hmac.new("))
+    assert found["masked"][1]["email"] == shop.names["ann"]
+    phones = {id: image["phone"] for id, image in found["masked"].items()}
+    assert phones == {1: "***1234", 2: None, 3: "***"}
+    assert list(found["filtered"]) == [1]
 
 
 def test_upsert(shop: Shop) -> None:
