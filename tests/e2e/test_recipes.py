@@ -214,26 +214,30 @@ def test_masks_and_filters(shop: Shop) -> None:
         " country CHAR(2), deleted BOOL NOT NULL)",
         database="shop",
     )
-    found = {}
-    for name, code in (("masked", mask), ("filtered", condition)):
-        shop.python(code.replace("/run/secrets/mask", str(secret)))
-        query = shop.names["customers"].writeStream.format("memory").queryName(name).start()
-        wait_until(lambda query=query: query.lastProgress, "batch 0 is done", 300, every=0.1)
-        shop.truncate()
-        shop.server.execute(
-            "DELETE FROM customers",
-            "INSERT INTO customers VALUES (1, 'ann@example.org', '+49 30 1234', 'DE', 0),"
-            " (2, 'bob@example.org', NULL, 'AT', 0), (3, NULL, '12', 'DE', 1)",
-            database="shop",
-        )
-        shop.wait_for_end(query)
-        rows = shop.spark.table(name).where("op = 'c' AND table = 'customers'").collect()
-        found[name] = {image["id"]: image for image in (json.loads(row.after) for row in rows)}
+    masked = _customers(shop, "masked", mask.replace("/run/secrets/mask", str(secret)))
+    filtered = _customers(shop, "filtered", condition)
     shop.python(lookup.replace("hmac.new(", "ann = hmac.new("))
-    assert found["masked"][1]["email"] == shop.names["ann"]
-    phones = {id: image["phone"] for id, image in found["masked"].items()}
+    assert masked[1]["email"] == shop.names["ann"]
+    phones = {id: image["phone"] for id, image in masked.items()}
     assert phones == {1: "***1234", 2: None, 3: "***"}
-    assert list(found["filtered"]) == [1]
+    assert list(filtered) == [1]
+
+
+def _customers(shop: Shop, name: str, code: str) -> dict[int, dict[str, Any]]:
+    """The inserted customers that a block's stream delivers, by their keys."""
+    shop.python(code)
+    query = shop.names["customers"].writeStream.format("memory").queryName(name).start()
+    wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
+    shop.truncate()
+    shop.server.execute(
+        "DELETE FROM customers",
+        "INSERT INTO customers VALUES (1, 'ann@example.org', '+49 30 1234', 'DE', 0),"
+        " (2, 'bob@example.org', NULL, 'AT', 0), (3, NULL, '12', 'DE', 1)",
+        database="shop",
+    )
+    shop.wait_for_end(query)
+    rows = shop.spark.table(name).where("op = 'c' AND table = 'customers'").collect()
+    return {image["id"]: image for image in (json.loads(row.after) for row in rows)}
 
 
 def test_upsert(shop: Shop) -> None:
