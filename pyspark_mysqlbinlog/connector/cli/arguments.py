@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from time import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 
 __all__ = [
     "DELTA",
@@ -24,6 +28,7 @@ __all__ = [
     "StorageOptions",
     "User",
     "pairs",
+    "place_in_binlog",
     "source_options",
 ]
 
@@ -123,3 +128,29 @@ def pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
             raise OptionError(f"{name}: expected name=value, found another form")
         found[key] = value
     return found
+
+
+def place_in_binlog(name: str, text: str) -> PlaceInBinlog:
+    """Parse a flag that is a duration until now, a time, a position or ``earliest``.
+
+    name : the flag, for the OptionError of any other text.
+    """
+    from pyspark_mysqlbinlog.connector.options.values import (
+        Earliest,
+        FilePosition,
+        Timestamp,
+        parse_duration,
+        parse_place,
+    )
+
+    for parse in (lambda text: Timestamp(time() - parse_duration(text)), parse_place):
+        try:
+            place = parse(text)
+        except ValueError:
+            continue
+        if isinstance(place, Earliest | FilePosition | Timestamp):
+            return place
+    raise OptionError(
+        f"{name}: expected a duration such as 10m, a time such as 2026-11-20T10:00:00, FILE:POS or"
+        f" earliest, found {text!r}"
+    )

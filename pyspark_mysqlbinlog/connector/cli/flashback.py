@@ -8,7 +8,6 @@ changed since: the statements were printed, or nothing was applied.
 from __future__ import annotations
 
 import sys
-from time import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +19,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     PasswordFile,
     Port,
     User,
+    place_in_binlog,
     source_options,
 )
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
@@ -29,7 +29,6 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, RowChanged
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.flashback.plan import FlashbackPlan
     from pyspark_mysqlbinlog.connector.options.model import Options
-    from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 
 __all__ = ["flashback"]
 
@@ -120,8 +119,8 @@ def flashback(
             source_options(host, port, user, password_file, option, tables=tables)
         )
         window = Window(
-            None if since is None else _place("--since", since),
-            Latest() if until is None else _place("--until", until),
+            None if since is None else place_in_binlog("--since", since),
+            Latest() if until is None else place_in_binlog("--until", until),
             gtids,
         )
         made = FlashbackPlan.make(options, window)
@@ -141,28 +140,6 @@ def flashback(
             end_quietly()
         if plan.changed_count:
             raise typer.Exit(_CHANGED_SINCE)
-
-
-def _place(name: str, text: str) -> PlaceInBinlog:
-    from pyspark_mysqlbinlog.connector.options.values import (
-        Earliest,
-        FilePosition,
-        Timestamp,
-        parse_duration,
-        parse_place,
-    )
-
-    for parse in (lambda text: Timestamp(time() - parse_duration(text)), parse_place):
-        try:
-            place = parse(text)
-        except ValueError:
-            continue
-        if isinstance(place, Earliest | FilePosition | Timestamp):
-            return place
-    raise OptionError(
-        f"{name}: expected a duration such as 10m, a time such as 2026-11-20T10:00:00, FILE:POS or"
-        f" earliest, found {text!r}"
-    )
 
 
 def _print(plan: FlashbackPlan, *, json_lines: bool, only_numbers: bool) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from itertools import count
-from time import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +21,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     Port,
     ShownTables,
     User,
+    place_in_binlog,
     source_options,
 )
 from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
@@ -128,28 +128,9 @@ def _selection(tables: str | None) -> Selection:
 
 
 def _place(since: str | None) -> PlaceInBinlog:
-    from pyspark_mysqlbinlog.connector.options.values import (
-        Earliest,
-        FilePosition,
-        Latest,
-        Timestamp,
-        parse_duration,
-        parse_place,
-    )
+    from pyspark_mysqlbinlog.connector.options.values import Latest
 
-    if since is None:
-        return Latest()
-    for parse in (lambda text: Timestamp(time() - parse_duration(text)), parse_place):
-        try:
-            place = parse(since)
-        except ValueError:
-            continue
-        if isinstance(place, Earliest | FilePosition | Timestamp):
-            return place
-    raise OptionError(
-        "--since: expected a duration such as 10m, a time such as 2026-11-20T10:00:00, FILE:POS or"
-        f" earliest, found {since!r}"
-    )
+    return Latest() if since is None else place_in_binlog("--since", since)
 
 
 def _source(options: dict[str, str], place: PlaceInBinlog) -> LiveBinlog:

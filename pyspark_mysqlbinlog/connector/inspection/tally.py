@@ -226,7 +226,7 @@ def _stored_columns(table_map: TableMap) -> list[tuple[int, bool]] | None:
 
 def _native_tally() -> NativeTally:
     """Return a compiled tally; only where the kernel is used."""
-    from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 - it may be missing
+    from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 (without a compiler there is none)
 
     return _tally.Tally()
 

@@ -117,19 +117,19 @@ class MySQLBinlogMetrics(StreamingQueryListener):
 
     # --- called by Spark
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         self._begin(str(event.id), event.name)
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = json.loads(event.progress.json)
         if any(readings(progress)):
             # The listener may have been added later than the query.
             self._begin(progress["id"], progress.get("name")).add(progress)
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing: the thread asks."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         with self._lock:
             self._running.discard(str(event.id))
             watch = self._watches.get(str(event.id))

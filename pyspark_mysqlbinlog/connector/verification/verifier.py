@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
@@ -145,8 +146,9 @@ class Verifier:
         with ReplicaClient.connect(self._options.server_settings()) as client:
             facts = ServerFacts.ask(client)
             uuid = client.server_uuid()
-            identity = uuid or f"server_id-{client.variable('server_id')}"
-            server = ComparedServer(facts, uuid, identity, current_position(client))
+            here, server_id = current_position(client), int(client.variable("server_id") or 0)
+            identity = LogIdentity.of_file(uuid, server_id, 0, here.file).server
+            server = ComparedServer(facts, uuid, identity, here)
             check_condition_tables(self._options, facts.case_sensitive)
             wanted = self._options.table_filter(facts.case_sensitive)
             tables = read_table_schemas(client, wanted.captures)
