@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner, MirrorPaths
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.manager import (
     use_filesystem_checkpoint_manager,
 )
 from pyspark_mysqlbinlog.connector.delta.query.lost_batch import change_lost_batch

@@ -51,7 +51,7 @@ from pyspark_mysqlbinlog.errors import (
     UnknownTableError,
 )
 from pyspark_mysqlbinlog.names import Table, quoted, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["MAX_CANDIDATES", "Verifier"]
