@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from helpers.logs.live_log import new_database
 from helpers.servers import LocalServer
 from helpers.servers.available import own_kind
-from helpers.tools.planted_faults import FAULTS, OF_MIRROR, Fault, Patient, arguments_of
+from helpers.tools.patients import OF_MIRROR, Patient, arguments_of
+from helpers.tools.planted_faults import FAULTS, Fault
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.errors import cause_of
 

@@ -25,7 +25,20 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
-__all__ = ["Flashbacks", "every_server_fixture"]
+__all__ = ["CHILD", "CREATE", "Flashbacks", "PARENT_AND_CHILD", "every_server_fixture"]
+
+CREATE = (
+    "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(20), n INT) CHARSET utf8mb4",
+    "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)",
+)
+CHILD = (
+    "CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT {} FOREIGN KEY (p) REFERENCES p (id) {})"
+)
+PARENT_AND_CHILD = (
+    "CREATE TABLE p (id INT PRIMARY KEY, v INT)",
+    CHILD.format("children", "ON DELETE CASCADE ON UPDATE CASCADE"),
+    "INSERT INTO p VALUES (1, 1)",
+)
 
 # Values that are not logged, or not compared as they are.
 _SESSION = (

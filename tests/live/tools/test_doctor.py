@@ -14,7 +14,8 @@ import pytest
 from helpers.logs.live_log import new_database
 from helpers.needed_servers import need
 from helpers.servers import LocalServer
-from helpers.tools.planted_faults import FAULTS, KINDS, OF_MIRROR, Fault, Patient, arguments_of
+from helpers.tools.patients import KINDS, OF_MIRROR, Patient, arguments_of
+from helpers.tools.planted_faults import FAULTS, Fault
 
 # What a healthy server has: these have no certificate.
 HEALTHY = {"mysql56": {"encryption"}, "mariadb": {"encryption"}}
