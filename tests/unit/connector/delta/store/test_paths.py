@@ -35,9 +35,9 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
         ("/lake/{db}/{table}", "{db}"),
         ("/lake/{table}/{", "single brace"),
         ("/lake/{}/{table}", "{}"),
-        ("lake.{database}.{table}", "catalog names are not supported yet"),
-        ("main.shop.{table}", "catalog names are not supported yet"),
-        ("{database}.{table}", "catalog names are not supported yet"),
+        ("lake.{database}.{table}", "looks like a name in a catalog"),
+        ("main.shop.{table}", "looks like a name in a catalog"),
+        ("{database}.{table}", "looks like a name in a catalog"),
         *((f"/lake/a{refused}b/{{table}}", f"found {refused!r}") for refused in "^[]|"),
     ],
 )
