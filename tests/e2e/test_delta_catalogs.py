@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.spark_session import DELTA_JARS, with_delta
+from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
 _OWN_COLUMNS = ["_seq", "_deleted"]
 
@@ -54,8 +56,44 @@ class NamedTables(MirroredDatabase):
 def named(
     delta: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> Iterator[NamedTables]:
+    delta.sql(f"CREATE SCHEMA spark_catalog.`{database}` LOCATION '{tmp_path}/warehouse'")
     yield NamedTables(delta, live_server, database, tmp_path)
     delta.sql(f"DROP SCHEMA IF EXISTS spark_catalog.`{database}` CASCADE")
+
+
+def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: NamedTables) -> None:
+    named.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v INT)",
+        "INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30)",
+        "DELETE FROM t WHERE id = 3",
+    )
+    named.settings |= {"soft_delete": True, "partition_by": {f"{named.database}.t": ["k"]}}
+    named.run()
+    named.execute("ALTER TABLE t CHANGE v w BIGINT", "INSERT INTO t VALUES (4, 2, 5000000000)")
+    named.run()
+    (row,) = named.spark.sql(f"DESCRIBE DETAIL {named.name('t')}").collect()
+    assert row["partitionColumns"] == ["k"]
+    found = named.spark.table(named.name("t")).select("id", "k", "w", "_deleted").collect()
+    assert sorted(map(tuple, found)) == [
+        (1, 1, 10, False),
+        (2, 2, 20, False),
+        (3, 1, 30, True),
+        (4, 2, 5_000_000_000, False),
+    ]
+
+
+def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) -> None:
+    named.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    named.run()
+    named.execute("CREATE TABLE `A` (id INT PRIMARY KEY)", "INSERT INTO `A` VALUES (2)")
+    with pytest.raises(StreamingQueryException) as caught:
+        named.run()
+    cause = cause_of(caught.value)
+    assert isinstance(cause, OptionError)
+    assert f"`{named.database}`.`A`" in cause.message
+    assert f"`{named.database}`.`a`" in cause.message
+    assert "would be one Delta table" in cause.message
+    named.assert_equal("a")
 
 
 def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> None:

@@ -8,6 +8,7 @@ version.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from pyspark_mysqlbinlog.errors import OptionError, StoreError
 
 __all__ = ["OpenedTable", "SparkPlace", "check_catalog", "place_of"]
 
+_LOG = logging.getLogger(__name__)
+_SESSION_CATALOG = "spark_catalog"
+# Of the session catalog.
+_IMPLEMENTATION = "spark.sql.catalogImplementation"
 _DELTA_TABLE = ".DeltaTableV2"
 _NOT_FOUND = re.compile(
     r"\[(?:TABLE_OR_VIEW|SCHEMA)_NOT_FOUND\b|NoSuch(?:Table|Namespace|Database)"
@@ -94,6 +99,14 @@ def check_catalog(spark: SparkSession, name: str) -> None:
             f"target: Spark cannot load the catalog {name!r}: set spark.sql.catalog.{name} to its"
             f" class, and its other properties ({_first_line(error)})"
         ) from None
+    is_in_memory = spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
+    if name == _SESSION_CATALOG and is_in_memory:
+        _LOG.warning(
+            "target: Spark's catalog %s is in memory, and forgets the tables when Spark ends, so"
+            " the next start stops them; set %s=hive and the Hive metastore's properties",
+            name,
+            _IMPLEMENTATION,
+        )
 
 
 class _PathPlace:

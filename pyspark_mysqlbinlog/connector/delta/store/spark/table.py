@@ -183,7 +183,10 @@ class SparkTarget(CommittingTarget):
         if self._expected_version is None:
             check_same_deletes(self, snapshot.fields.names)
             self._check_source(snapshot)
-            self._expected_version, self._table_id = snapshot.version, snapshot.table_id
+            self._expected_version = snapshot.version
+        # A conflict makes the version unknown, but not the table.
+        if self._table_id is None:
+            self._table_id = snapshot.table_id
         if self._table_id != snapshot.table_id:
             raise MirrorError(
                 f"{self.uri}: another program has removed the Delta table and created another one"
@@ -332,7 +335,7 @@ class SparkTarget(CommittingTarget):
         by = ", ".join(map(quoted, partition_by))
         source = {} if self._source is None else {SOURCE_TABLE: self._source}
         given = spark_sql.properties(self._properties | dict(properties) | source)
-        self._expected_version = None
+        self.forget_state()
         self._table.create(
             f"({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
@@ -366,7 +369,7 @@ class SparkTarget(CommittingTarget):
         return self._opened() is None or not self._has_rows()
 
     def forget_state(self) -> None:
-        self._expected_version = None
+        self._expected_version = self._table_id = None
 
     def add_columns(
         self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None

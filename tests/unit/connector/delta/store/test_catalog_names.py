@@ -14,6 +14,7 @@ from pyspark_mysqlbinlog.connector.delta.store.catalog_names import (
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.delta.store.templates import MirrorPlaces
+from pyspark_mysqlbinlog.connector.verification.verifier import Verifier
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
@@ -125,6 +126,12 @@ def test_a_change_log_with_a_name_is_refused() -> None:
         OptionError, match=r"change_log: expected a path or URI.* name in a catalog"
     ):
         MirrorPlaces.parse("m.s.{table}", "m.changes.{table}")
+
+
+def test_verify_refuses_names_and_says_what_to_give() -> None:
+    options = {"host": "h", "user": "u", "tables": "a.b"}
+    with pytest.raises(OptionError, match=r"found the catalog name 'm\.s\.\{table\}'.* location"):
+        Verifier(options, "m.s.{table}")
 
 
 def test_names_need_the_engine_spark() -> None:
