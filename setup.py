@@ -15,6 +15,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 KERNEL = Path("pyspark_mysqlbinlog/decoder/kernel")
+HEADERS = KERNEL / "cpp"
 WANTED = os.environ.get("MYSQLBINLOG_KERNEL", "optional")
 if WANTED not in ("required", "optional", "none"):
     raise SystemExit(f"MYSQLBINLOG_KERNEL={WANTED}: expected required, optional or none")
@@ -31,8 +32,8 @@ def extension(name: str) -> Extension:
     return Extension(
         f"pyspark_mysqlbinlog.decoder.kernel.{name}",
         [str(KERNEL / f"{name}.pyx")],
-        depends=sorted(str(header) for header in KERNEL.glob("*.hpp")),
-        include_dirs=[str(KERNEL)],
+        depends=sorted(str(header) for header in HEADERS.rglob("*.hpp")),
+        include_dirs=[str(HEADERS)],
         language="c++",
         extra_compile_args=flags,
         extra_link_args=os.environ.get("MYSQLBINLOG_LDFLAGS", "").split(),

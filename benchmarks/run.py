@@ -51,7 +51,7 @@ from benchmarks.spark import tuning
 from benchmarks.spark.latency import latency_measures
 from benchmarks.spark.spark_reads import save_ready, spark_reads
 from benchmarks.workload.workload import Workload, running_server, write_workload
-from helpers.quick_java import java_options
+from helpers.streams.quick_java import java_options
 
 _HERE = Path(__file__).resolve().parent
 _DATA = _HERE / "report" / "data"

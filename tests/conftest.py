@@ -20,8 +20,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
-from helpers.forked_python import quick_workers
-from helpers.live_log import new_database
+from helpers.logs.live_log import new_database
 from helpers.needed_servers import CI, need
 from helpers.samples import mark_newer, take_samples
 from helpers.servers import (
@@ -33,7 +32,8 @@ from helpers.servers import (
     serve_binlogs,
 )
 from helpers.servers.available import KINDS, MISSING, live_kind, mariadb_kind
-from helpers.spark_session import make_spark
+from helpers.streams.forked_python import quick_workers
+from helpers.streams.spark_session import make_spark
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     VARIABLE,
     Implementation,
@@ -267,7 +267,7 @@ def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def quick_python() -> Iterator[None]:
-    """From here on, Python processes that Spark starts are forks (see helpers/forked_python.py)."""
+    """From here on, Spark's Python processes are forks (see helpers/streams/forked_python.py)."""
     with quick_workers():
         yield
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from helpers.decoding import captured_ordinal, decoder
-from helpers.recorded_logs import SCENARIOS, load
+from helpers.logs.recorded_logs import SCENARIOS, load
+from helpers.parity.decoding import captured_ordinal, decoder
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, described, using
 

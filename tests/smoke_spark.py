@@ -10,9 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from helpers.forked_python import quick_workers
 from helpers.servers import MySQL56Server
-from helpers.spark_session import Reads, make_spark
+from helpers.streams.forked_python import quick_workers
+from helpers.streams.spark_session import Reads, make_spark
 
 __all__ = ["main"]
 

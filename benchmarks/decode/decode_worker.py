@@ -22,11 +22,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from benchmarks.decode.batch_read import BatchRead
 from benchmarks.harness.workers import answer_commands
 from benchmarks.workload.memory_log import MemoryStream
-from helpers.corrupt_logs import from_bytes
+from helpers.logs.corrupt_logs import from_bytes
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.files import FileStream
 from pyspark_mysqlbinlog.protocol.transaction_payload import parse_payload
 
 __all__: list[str] = []
@@ -59,7 +59,7 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     stream = MemoryStream if place == "memory" else FileStream
     with (
         _on_one_core(),
-        patch("pyspark_mysqlbinlog.connector.log.file_log.FileStream", stream),
+        patch("pyspark_mysqlbinlog.connector.log.files.file_log.FileStream", stream),
     ):
         rows, seconds = read.timed()
     if rows != int(expected):

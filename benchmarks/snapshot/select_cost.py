@@ -47,7 +47,7 @@ from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 _BATCH = 10_000
 _END_BYTES = 9

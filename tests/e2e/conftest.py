@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from helpers.servers import Server
 from helpers.servers.available import own_kind
-from helpers.spark_session import DELTA_JARS, Reads, with_delta
+from helpers.streams.spark_session import DELTA_JARS, Reads, with_delta
 from helpers.waiting import patience
 from pyspark_mysqlbinlog import errors
 

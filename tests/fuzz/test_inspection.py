@@ -9,17 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.corrupt_logs import damaged
-from helpers.fuzzing import fuzz
-from helpers.made_logs import logs, tables
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.corrupt_logs import damaged
+from helpers.logs.made_logs import logs, tables
+from helpers.parity.fuzzing import fuzz
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
+from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page
+from pyspark_mysqlbinlog.connector.inspection.figures.statistics import LogStatistics, collect
 from pyspark_mysqlbinlog.connector.inspection.hexdump import hexdump
 from pyspark_mysqlbinlog.connector.inspection.json_lines import json_line
-from pyspark_mysqlbinlog.connector.inspection.report import report_page
 from pyspark_mysqlbinlog.connector.inspection.selection import Selection
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
-from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
 from pyspark_mysqlbinlog.connector.inspection.text import line, statements
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
 from pyspark_mysqlbinlog.errors import MySQLBinlogError

@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.chain import Chain
-from helpers.corrupt_logs import damaged, from_bytes
-from helpers.decoding import CAPTURED
-from helpers.fuzzing import fuzz
-from helpers.made_logs import logs, tables
-from helpers.recorded_logs import SCENARIOS, describe
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.chain import Chain
+from helpers.logs.corrupt_logs import damaged, from_bytes
+from helpers.logs.made_logs import logs, tables
+from helpers.logs.recorded_logs import SCENARIOS, describe
+from helpers.parity.decoding import CAPTURED
+from helpers.parity.fuzzing import fuzz
 from helpers.replay import captured_schemas
 
 EXAMPLES = 150

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.fuzzing import fuzz
-from helpers.result_packets import COLUMNS, END, cells, damages, packet, plan_of, row
-from helpers.result_row_parity import RowParity
-from helpers.value_bytes import column
+from helpers.parity.fuzzing import fuzz
+from helpers.parity.result_packets import COLUMNS, END, cells, damages, packet, plan_of, row
+from helpers.parity.result_row_parity import RowParity
+from helpers.values.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded
 from pyspark_mysqlbinlog.tables import ColumnSchema
 

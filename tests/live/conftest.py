@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from helpers.schemas.tracker_harness import Follower
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server, own_kinds
-from helpers.source_runner import Spark, new_reader
-from helpers.stream_query import Query
-from helpers.tracker_harness import Follower
+from helpers.streams.source_runner import Spark, new_reader
+from helpers.streams.stream_query import Query
 
 NewStream = Callable[..., Spark]
 

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 import pyspark_mysqlbinlog
-from helpers.documents_shop import ROOT
+from helpers.tools.documents_shop import ROOT
 from pyspark_mysqlbinlog.connector.cli.main import app
 
 MONITORING = ROOT / "examples" / "monitoring"

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     pairs,
     source_options,
 )
-from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.console.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 
 if TYPE_CHECKING:
@@ -93,6 +93,6 @@ def doctor(
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    from pyspark_mysqlbinlog.connector.cli.findings import show_findings
+    from pyspark_mysqlbinlog.connector.cli.console.findings import show_findings
 
     show_findings(findings)

@@ -22,8 +22,8 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     place_in_binlog,
     source_options,
 )
-from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
-from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, prepare_streams
+from pyspark_mysqlbinlog.connector.cli.console.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.console.screen import end_quietly, prepare_streams
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, RowChangedError
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     pairs,
     source_options,
 )
-from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.console.exits import FAILED, USAGE, end
 from pyspark_mysqlbinlog.connector.cli.runner import SparkEndedError, run
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, cause_of
 
 if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.cli.output import Display
+    from pyspark_mysqlbinlog.connector.cli.console.output import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
     from pyspark_mysqlbinlog.connector.metrics.http_server import PageServer
     from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
@@ -259,7 +259,7 @@ def _serving(servers: list[PageServer]) -> AbstractContextManager[None]:
 
 def _display(*, json_lines: bool) -> Display:
     """Return a live table for a terminal, else one line per batch."""
-    from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
+    from pyspark_mysqlbinlog.connector.cli.console.output import Lines, as_json, as_text
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -272,6 +272,6 @@ def _display(*, json_lines: bool) -> Display:
     console = Console()
     if not console.is_terminal or console.is_dumb_terminal:
         return Lines(as_text)
-    from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable
+    from pyspark_mysqlbinlog.connector.cli.console.live_table import LiveTable
 
     return LiveTable(console)

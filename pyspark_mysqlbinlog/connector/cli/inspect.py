@@ -22,8 +22,12 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     ShownTables,
     source_options,
 )
-from pyspark_mysqlbinlog.connector.cli.exits import FAILED, USAGE, end
-from pyspark_mysqlbinlog.connector.cli.screen import end_quietly, paint_of_stdout, prepare_streams
+from pyspark_mysqlbinlog.connector.cli.console.exits import FAILED, USAGE, end
+from pyspark_mysqlbinlog.connector.cli.console.screen import (
+    end_quietly,
+    paint_of_stdout,
+    prepare_streams,
+)
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 
 if TYPE_CHECKING:
@@ -260,9 +264,9 @@ def _show_statistics(
     source: Source, selection: Selection, report: Path | None, *, shown: bool, json_lines: bool
 ) -> None:
     from pyspark_mysqlbinlog.connector.inspection.entries import Entries
-    from pyspark_mysqlbinlog.connector.inspection.report import report_page
-    from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
-    from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
+    from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page
+    from pyspark_mysqlbinlog.connector.inspection.figures.statistics import LogStatistics, collect
+    from pyspark_mysqlbinlog.connector.inspection.figures.statistics_text import (
         statistics_json,
         statistics_text,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pyspark_mysqlbinlog.connector.cli.output import Display
+    from pyspark_mysqlbinlog.connector.cli.console.output import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
     from pyspark_mysqlbinlog.connector.metrics.watch import QueryWatch
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.manager import (
     use_filesystem_checkpoint_manager,
 )
 from pyspark_mysqlbinlog.connector.delta.query.lost_batch import change_lost_batch
@@ -20,8 +20,8 @@ from pyspark_mysqlbinlog.connector.delta.query.progress import (
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
-from pyspark_mysqlbinlog.connector.delta.store.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.ranges.handoff import HANDOFF_OPTION, BatchHandoff

@@ -8,7 +8,7 @@ from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, MySQLBinlogError, ServerError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["connection"]
 

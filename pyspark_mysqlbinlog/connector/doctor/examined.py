@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["ExaminedServer"]

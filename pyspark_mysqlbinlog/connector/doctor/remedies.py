@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyspark_mysqlbinlog.names import quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["Remedies", "pasteable", "quoted_account", "shown", "version_of"]
 

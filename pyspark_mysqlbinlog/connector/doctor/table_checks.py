@@ -7,7 +7,7 @@ from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct, delta_name
-from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import unreadable_error
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot.keyless_snapshot import unreadable_error
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding, ok, stop, warning
 from pyspark_mysqlbinlog.connector.doctor.key_statements import key_statements, numbered

@@ -19,13 +19,16 @@ import pyarrow as pa
 import pyarrow.fs
 
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import store_error
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import (
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
+from pyspark_mysqlbinlog.connector.delta.store.places.names import (
     NameTemplate,
     check_names_distinct,
     is_catalog_name,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import (
+    PathTemplate,
+    check_paths_disjoint,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import source_log
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.connector.flashback.table_facts import read_table_facts
 from pyspark_mysqlbinlog.connector.inspection.literals import one_line
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings
 from pyspark_mysqlbinlog.errors import RowChangedError, ServerError, UndoError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["apply_plan"]
 

@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, current_position
 from pyspark_mysqlbinlog.errors import UnknownTableError
 from pyspark_mysqlbinlog.names import Table, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["ChangedSince", "FlashbackPlan"]
 

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.errors import UndoError
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Child", "TableFacts", "read_table_facts"]

@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.connector.log.start_point import pack_position
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Latest, PlaceInBinlog
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError, OptionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["Window", "WindowBounds"]
 

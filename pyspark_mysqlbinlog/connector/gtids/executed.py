@@ -10,8 +10,8 @@ from pyspark_mysqlbinlog.connector.gtids.tracker import GtidTracker
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["executed_at", "executed_before", "global_gtids", "has_gtids"]
 

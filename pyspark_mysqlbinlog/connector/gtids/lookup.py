@@ -18,9 +18,9 @@ from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, global_gti
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import FailoverError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["position_after"]
 

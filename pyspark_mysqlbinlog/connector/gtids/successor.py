@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.server.replicas import preferred
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts, check_settings
 from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
 from pyspark_mysqlbinlog.errors import FailoverError, LostConnectionError, MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["Successor", "find_successor", "successor_on"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pyspark_mysqlbinlog.connector.inspection.columns import ColumnsOfTable
 from pyspark_mysqlbinlog.connector.inspection.entries import Entry
-from pyspark_mysqlbinlog.connector.inspection.fields import Field, FieldReader
-from pyspark_mysqlbinlog.connector.inspection.layouts import LAYOUTS, flags_text
+from pyspark_mysqlbinlog.connector.inspection.layout.fields import Field, FieldReader
+from pyspark_mysqlbinlog.connector.inspection.layout.layouts import LAYOUTS, flags_text
+from pyspark_mysqlbinlog.connector.inspection.layout.rows_layout import read_rows
 from pyspark_mysqlbinlog.connector.inspection.literals import printable
-from pyspark_mysqlbinlog.connector.inspection.rows_layout import read_rows
 from pyspark_mysqlbinlog.connector.inspection.text import event_name, time_text
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH

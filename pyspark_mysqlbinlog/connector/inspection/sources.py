@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.log.dump import Dump
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog, opened_at
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog, opened_at
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
@@ -31,12 +31,12 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
 )
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name, is_compressed
+from pyspark_mysqlbinlog.protocol.binlog_files.compressed_files import binlog_name, is_compressed
+from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream
+from pyspark_mysqlbinlog.protocol.binlog_files.locations import located
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
-from pyspark_mysqlbinlog.protocol.files import FileStream
-from pyspark_mysqlbinlog.protocol.locations import located
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = ["BinlogFiles", "LiveBinlog", "LoggedEvent", "ServerBinlog", "Source"]

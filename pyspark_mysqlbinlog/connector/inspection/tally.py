@@ -1,7 +1,8 @@
 """Counts events, rows and bytes by type and table, and the transactions of a log.
 
-`Tally` counts event by event, and is the specification of the compiled tally (kernel/tally.hpp).
-`KernelTally` counts with it what the compiled scan passes, and all other events as `Tally`.
+`Tally` counts event by event, and is the specification of the compiled tally
+(kernel/cpp/loops/tally.hpp). `KernelTally` counts with it what the compiled scan passes, and all
+other events as `Tally`.
 """
 
 from __future__ import annotations

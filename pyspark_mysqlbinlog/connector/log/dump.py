@@ -29,11 +29,11 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader, FileHead
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = [

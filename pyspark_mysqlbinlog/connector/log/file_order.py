@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 )
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["FileOrder", "Stretch"]
 

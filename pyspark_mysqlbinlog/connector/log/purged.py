@@ -11,8 +11,8 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 
 __all__ = ["is_purged", "with_remedies"]
 

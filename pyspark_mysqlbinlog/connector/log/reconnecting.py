@@ -21,9 +21,9 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import LogSequenceError, LostConnectionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["ReconnectingLog"]
 

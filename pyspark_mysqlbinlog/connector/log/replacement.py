@@ -20,8 +20,8 @@ from pyspark_mysqlbinlog.errors import (
     PositionError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 
 __all__ = ["IdleReplacementCheck", "explain_dump_error"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["server_facts"]
 

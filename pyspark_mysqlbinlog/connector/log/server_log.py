@@ -20,8 +20,8 @@ from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["ServerLog", "is_searched"]
 

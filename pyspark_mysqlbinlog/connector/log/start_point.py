@@ -18,8 +18,8 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["canonical", "check_there", "pack_position"]
 

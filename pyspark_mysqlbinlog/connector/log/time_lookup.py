@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify

@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 __all__ = ["FIELDS", "Options", "field_info"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 
 __all__ = ["RangeBounds", "check_between"]
 

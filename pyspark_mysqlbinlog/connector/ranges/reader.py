@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log, ScannedLog
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.options.model import Options

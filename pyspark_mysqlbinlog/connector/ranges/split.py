@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK
 from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.decoder.filtering.unsafe_events import check_rolled_bac
 from pyspark_mysqlbinlog.errors import UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 
 __all__ = ["RangeTransactions", "range_filter", "unpacked"]
 

@@ -37,9 +37,9 @@ from pyspark_mysqlbinlog.decoder.sql.label_charsets import with_letters
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import fold, folding, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["advance", "history_of_log", "history_of_server"]

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.server.information_schema import read_table_s
 from pyspark_mysqlbinlog.decoder.schemas.struct_match import columns_without_place, field_of
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import arrow_type
 from pyspark_mysqlbinlog.errors import SchemaChangedError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["Evolution"]

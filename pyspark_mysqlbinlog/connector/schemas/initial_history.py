@@ -8,7 +8,7 @@ from functools import partial
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.schemas.transform_check import check_transfor
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.errors import OptionError, UnknownTableError
 from pyspark_mysqlbinlog.names import Table, fold, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "history_of_files"]

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, folding, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["Finding", "check_patterns", "findings", "hidden_tables"]
 

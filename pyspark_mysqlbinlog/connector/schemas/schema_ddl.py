@@ -21,13 +21,13 @@ from struct import pack
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import Limit
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.sql.create import parse_database_charset
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.tokens import TokenStream
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError

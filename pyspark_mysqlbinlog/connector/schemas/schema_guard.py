@@ -28,8 +28,8 @@ from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import Table, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["SchemaGuard", "learned", "unknown_among"]
 

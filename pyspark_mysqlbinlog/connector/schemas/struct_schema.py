@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
 from pyspark_mysqlbinlog.names import table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["payload_type", "read_payload_type", "struct_of"]

@@ -19,10 +19,13 @@ from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version, is_dropped
-from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
-from pyspark_mysqlbinlog.decoder.sql.alter_clauses import parse_alter
+from pyspark_mysqlbinlog.decoder.sql.alter.apply import apply_alter
+from pyspark_mysqlbinlog.decoder.sql.alter.clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
-from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table, parse_database_charset
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import (
+    parse_create_table,
+    parse_database_charset,
+)
 from pyspark_mysqlbinlog.decoder.sql.label_charsets import check_written_labels
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author

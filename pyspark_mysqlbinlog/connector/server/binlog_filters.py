@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
     ServerError,
 )
 from pyspark_mysqlbinlog.names import folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["DatabaseFilter", "check_log_contents", "left_out_by"]
 

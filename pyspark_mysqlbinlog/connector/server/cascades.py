@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["Cascade", "cascades_into"]
 

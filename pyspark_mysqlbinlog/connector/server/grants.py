@@ -20,7 +20,7 @@ from itertools import groupby
 
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["Grant", "Grants", "like"]
 

@@ -22,12 +22,12 @@ from typing import Any
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
-from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql.definitions.column_definition import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql.label_charsets import label_of_lost_letters
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema, row_keys
 
 __all__ = ["read_database_charsets", "read_table_schema", "read_table_schemas"]

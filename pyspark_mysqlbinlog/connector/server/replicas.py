@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
 from pyspark_mysqlbinlog.errors import ServerError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["preferred"]
 

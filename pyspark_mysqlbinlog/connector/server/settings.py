@@ -9,7 +9,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.information_schema import read_database_charsets
 from pyspark_mysqlbinlog.connector.server.statements import BINLOG_STATUS
 from pyspark_mysqlbinlog.errors import BinlogSettingsError, ServerError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = [
     "ServerFacts",

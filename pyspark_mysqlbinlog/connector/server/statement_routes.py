@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import StatementFormatError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["StatementRoutes", "names_in"]
 

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.server.statement_routes import names_in
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["indirect_writers", "warn_of_unlogged_changes"]
 

@@ -39,7 +39,7 @@ from pyspark_mysqlbinlog.connector.snapshot.tasks import chunk_tasks
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["SnapshotCoordinator"]
 

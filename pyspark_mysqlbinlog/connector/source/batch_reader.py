@@ -11,8 +11,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import Stretch
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options

@@ -14,8 +14,8 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.gtids.executed import executed_at, executed_before, has_gtids
 from pyspark_mysqlbinlog.connector.gtids.lookup import position_after
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -57,7 +57,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.errors import FailoverError, InvalidPositionError, OptionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = [
     "ResolvedStart",

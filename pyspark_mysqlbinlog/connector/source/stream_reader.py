@@ -15,9 +15,9 @@ Three rules, each found by losing rows:
 
 If the binlog continues in another sequence of files (see checkpoints/position.py), an empty batch
 leads from the end of one sequence to the beginning of the next, with a greater epoch. Such a batch
-also leads to another server, and past a lost part of the binlog (see `stream_failover` and
-`stream_gaps`). Everything else (batches, ranges, the tail and its buffer) is within one sequence,
-and orders positions by number.
+also leads to another server, and past a lost part of the binlog (see `stream/failover.py` and
+`stream/gaps.py`). Everything else (batches, ranges, the tail and its buffer) is within one
+sequence, and orders positions by number.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     max_sub_batches,
 )
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import packets
-from pyspark_mysqlbinlog.connector.source.running_tail import RunningTail
-from pyspark_mysqlbinlog.connector.source.stream_binding import StreamBinding
-from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
-from pyspark_mysqlbinlog.connector.source.stream_server import end_and_files
-from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
-from pyspark_mysqlbinlog.connector.source.stream_tasks import StreamTasks, read_task
+from pyspark_mysqlbinlog.connector.source.stream.binding import StreamBinding
+from pyspark_mysqlbinlog.connector.source.stream.failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream.running_tail import RunningTail
+from pyspark_mysqlbinlog.connector.source.stream.server import end_and_files
+from pyspark_mysqlbinlog.connector.source.stream.snapshot import StreamSnapshot
+from pyspark_mysqlbinlog.connector.source.stream.tasks import StreamTasks, read_task
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
@@ -67,8 +67,8 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     UnsupportedTransactionError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa

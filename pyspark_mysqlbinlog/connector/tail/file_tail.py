@@ -14,8 +14,8 @@ from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidInterval, GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
-from pyspark_mysqlbinlog.connector.log.followed_files import FollowedFiles
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.followed_files import FollowedFiles
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
@@ -34,11 +34,11 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.compressed_files import binlog_name
+from pyspark_mysqlbinlog.protocol.binlog_files.compressed_files import binlog_name
+from pyspark_mysqlbinlog.protocol.binlog_files.locations import is_url, located
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.gtid_sets import parse_gtid_set
-from pyspark_mysqlbinlog.protocol.locations import is_url, located
 
 __all__ = ["FileTail"]
 

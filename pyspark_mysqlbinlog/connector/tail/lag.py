@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     server_time,
 )
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["EndOfLog", "Lag", "LagThread"]
 

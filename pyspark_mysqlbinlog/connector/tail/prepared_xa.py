@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import (
     NO_LIMIT,
     Log,
@@ -45,9 +45,9 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query, XaPrepare
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["PreparedXaSearch", "search_before_range"]
 

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, server_time
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["RetentionWatch", "begun_at", "retention_seconds"]
 

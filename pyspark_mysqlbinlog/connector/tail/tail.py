@@ -46,8 +46,8 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.names import Table, folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["CheckSuccessor", "OnStatement", "Tail"]
 

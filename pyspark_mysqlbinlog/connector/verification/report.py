@@ -33,15 +33,20 @@ def as_lines(result: TableResult) -> Iterator[str]:
 
 
 def _summary(result: TableResult) -> str:
-    told = f"{result.rows:,} rows in MySQL and {result.delta_rows:,} in Delta"
+    told = f"{_counted(result.rows, 'row')} in MySQL and {result.delta_rows:,} in Delta"
     total = sum(result.counts.values())
     kinds = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in sorted(result.counts.items()))
-    found = f"{total:,} differences: {kinds}" if total else "no difference"
+    found = f"{_counted(total, 'difference')}: {kinds}" if total else "no difference"
     if result.pending:
-        found += f" up to {result.position}, after which the binlog changes {result.pending:,} rows"
+        changed = _counted(result.pending, "row")
+        found += f" up to {result.position}, after which the binlog changes {changed}"
     if result.unconfirmed:
         found += f"; {result.unconfirmed:,} not confirmed"
     return f"{told}, {found} ({result.seconds:.1f} s)"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _described(difference: Difference) -> str:

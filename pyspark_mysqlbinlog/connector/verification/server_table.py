@@ -43,7 +43,7 @@ from pyspark_mysqlbinlog.connector.verification.digests import key_digests, row_
 from pyspark_mysqlbinlog.connector.verification.logged_states import Image, LoggedStates
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["ComparedServer", "ServerTable"]

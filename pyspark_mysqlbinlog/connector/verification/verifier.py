@@ -26,9 +26,9 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import is_catalog_name
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
+from pyspark_mysqlbinlog.connector.delta.store.places.names import is_catalog_name
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -52,7 +52,7 @@ from pyspark_mysqlbinlog.errors import (
     UnknownTableError,
 )
 from pyspark_mysqlbinlog.names import Table, quoted, table_folding
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["MAX_CANDIDATES", "Verifier"]

@@ -6,8 +6,8 @@ XA_PREPARE. DDL is GTID? and one QUERY. MariaDB's GTID event replaces BEGIN, unl
 standalone, and contains no thread id.
 
 `TransactionState` is used by the event filter, the decoder and the search for a time. Its compiled
-counterpart for the scan and the decode loop is kernel/transactions.hpp. It accepts any sequence of
-events; the checks are in decoder/filtering/unsafe_events.py.
+counterpart for the scan and the decode loop is kernel/cpp/events/transactions.hpp. It accepts any
+sequence of events; the checks are in decoder/filtering/unsafe_events.py.
 """
 
 from __future__ import annotations

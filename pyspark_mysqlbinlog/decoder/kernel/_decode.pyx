@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""The compiled main loop: kernel/decode_loop.hpp, used by decoder/kernel/decoder.py."""
+"""The compiled main loop: kernel/cpp/loops/decode_loop.hpp, used by decoder/kernel/decoder.py."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.protocol.events import Event
 _TRAILER_LIMIT = 1 << 31
 
 
-cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "loops/decode_loop.hpp" namespace "mysqlbinlog" nogil:
     cpdef enum class Stop(uint8_t):
         End
         Full
@@ -171,7 +171,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         void finish(ArrowArray*) except + nogil
 
 
-cdef extern from "decode_loop.hpp" namespace "mysqlbinlog::Step" nogil:
+cdef extern from "loops/decode_loop.hpp" namespace "mysqlbinlog::Step" nogil:
     cpdef enum class Fate "mysqlbinlog::Step::Fate"(uint8_t):
         Read
         Skip
@@ -181,7 +181,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog::Step" nogil:
 
 cdef extern from *:
     """
-    #include "decode_loop.hpp"
+    #include "loops/decode_loop.hpp"
 
     // False if such a column cannot be read into the struct's.
     static inline bool make_step(mysqlbinlog::Step& step, mysqlbinlog::Step::Fate fate,

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.decoder.kernel._values cimport (
 )
 
 
-cdef extern from "variant.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "json/variant.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass VariantKeys:
         VariantKeys() except +
         void cut(size_t)

@@ -9,7 +9,7 @@ from libcpp cimport bool as cbool
 from pyspark_mysqlbinlog.decoder.kernel._values cimport Bytes, Input
 
 
-cdef extern from "result_rows.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "loops/result_rows.hpp" namespace "mysqlbinlog" nogil:
     cpdef enum class Kind "mysqlbinlog::ResultColumn::Kind"(uint8_t):
         Excluded
         Fixed

@@ -16,12 +16,12 @@ from libcpp.vector cimport vector
 from array import array
 
 
-cdef extern from "crc32.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "bytes/crc32.hpp" namespace "mysqlbinlog" nogil:
     uint32_t native_crc32 "mysqlbinlog::crc32"(const uint8_t*, size_t, uint32_t)
     uint32_t native_by_tables "mysqlbinlog::crc::by_tables"(uint32_t, const uint8_t*, size_t)
 
 
-cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "loops/scan.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass Segment:
         int64_t end
         size_t offset
@@ -322,7 +322,7 @@ cdef class Scanner:
         return {found[0][n].first: bool(found[0][n].second) for n in range(found.size())}
 
 
-cdef extern from "zstd.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "bytes/zstd.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass Zstd:
         @staticmethod
         cbool is_loaded()

@@ -17,7 +17,7 @@ cdef extern from "<array>" namespace "std" nogil:
         TableCount& operator[](size_t)
 
 
-cdef extern from "tally.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "loops/tally.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass StoredColumn:
         uint32_t size
         cbool is_prefix

@@ -8,7 +8,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 
-cdef extern from "bytes.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "bytes/bytes.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass Input:
         const uint8_t* at
         const uint8_t* end
@@ -19,7 +19,7 @@ cdef extern from "bytes.hpp" namespace "mysqlbinlog" nogil:
         void clear()
 
 
-cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "arrow/column.hpp" namespace "mysqlbinlog" nogil:
     cpdef enum class Kind(uint8_t):
         Integer
         Float
@@ -61,7 +61,7 @@ cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
         void prepare(const string&) except +
 
 
-cdef extern from "charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:
+cdef extern from "values/charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:
     cpdef enum class Form "mysqlbinlog::CharsetTable::Form"(uint8_t):
         Utf8
         Utf16
@@ -72,7 +72,7 @@ cdef extern from "charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:
         ManyBytes
 
 
-cdef extern from "charsets.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "values/charsets.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass CharsetTable:
         Form form
         cbool is_ascii
@@ -82,7 +82,7 @@ cdef extern from "charsets.hpp" namespace "mysqlbinlog" nogil:
         vector[uint32_t] four
 
 
-cdef extern from "values.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "values/values.hpp" namespace "mysqlbinlog" nogil:
     cdef struct Raw:
         const uint8_t* data
         size_t size

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.decoder.kernel.columns import column_spec
 from pyspark_mysqlbinlog.decoder.values.codec import quote
 
 
-cdef extern from "json_value.hpp" namespace "mysqlbinlog" nogil:
+cdef extern from "json/json_value.hpp" namespace "mysqlbinlog" nogil:
     cdef struct Ymd:
         int year
         int month
@@ -63,7 +63,7 @@ cdef extern from *:
 
 cdef extern from *:
     """
-    #include "masks.hpp"
+    #include "values/masks.hpp"
 
     static inline void set_mask(mysqlbinlog::Column& column, const mysqlbinlog::Column& unmasked,
                                 mysqlbinlog::Mask::Kind kind, size_t length,
@@ -80,7 +80,7 @@ cdef extern from *:
     void set_mask(Column&, const Column&, MaskKind, size_t, const string&) except +
 
 
-cdef extern from "masks.hpp" namespace "mysqlbinlog::Mask" nogil:
+cdef extern from "values/masks.hpp" namespace "mysqlbinlog::Mask" nogil:
     cpdef enum class MaskKind "mysqlbinlog::Mask::Kind"(uint8_t):
         Hash
         Redact

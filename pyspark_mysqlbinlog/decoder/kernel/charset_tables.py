@@ -1,9 +1,9 @@
 """Character sets as tables of UTF-8 for the kernel, made from the Python decoders.
 
 A table's entry is a character's UTF-8 bytes, the first one lowest; 0 is an invalid code (see
-kernel/charsets.hpp). The decoder is called code by code, so that both implementations have the same
-characters. Sets of one byte take no time, the large ones some tenths of a second. The caller copies
-and keeps the tables: nothing is cached here.
+kernel/cpp/values/charsets.hpp). The decoder is called code by code, so that both implementations
+have the same characters. Sets of one byte take no time, the large ones some tenths of a second. The
+caller copies and keeps the tables: nothing is cached here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _no_table() -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class CharsetSpec:
-    """A character set; `CharsetTable` in kernel/charsets.hpp describes the fields."""
+    """A character set; `CharsetTable` in kernel/cpp/values/charsets.hpp describes the fields."""
 
     form: str
     is_ascii: bool = True

@@ -49,7 +49,7 @@ _LARGEST_BINARY = 65_535
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """One column; `Column` in kernel/column.hpp describes the fields and the kinds.
+    """One column; `Column` in kernel/cpp/arrow/column.hpp describes the fields and the kinds.
 
     charset : MySQL's name, canonical; of kind Text only.
     labels : by number: ENUM's begin with '', the invalid value.

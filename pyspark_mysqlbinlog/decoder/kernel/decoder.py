@@ -1,9 +1,9 @@
 """The compiled counterpart of `decode.Decoder`: blocks of events in, Arrow batches out.
 
-The loop (kernel/decode_loop.hpp) handles events that it fully supports, without the interpreter,
-and stops before others. These are fed to a Python `Decoder` one by one. A new table map, a plan,
-a statement or an error is therefore handled in Python, and unsupported input gives exactly the
-Python decoder's rows or error.
+The loop (kernel/cpp/loops/decode_loop.hpp) handles events that it fully supports, without the
+interpreter, and stops before others. These are fed to a Python `Decoder` one by one. A new table
+map, a plan, a statement or an error is therefore handled in Python, and unsupported input gives
+exactly the Python decoder's rows or error.
 
 Each batch is made by one of the two. If the Python decoder has rows, the loop's are output before
 them, and Python handles the events for a while; otherwise, traffic with tables of both kinds would

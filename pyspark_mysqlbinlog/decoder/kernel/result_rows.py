@@ -1,8 +1,8 @@
 """The compiled counterpart of `result_rows.encode.RowImages`, and the selection between them.
 
-The loop (kernel/result_rows.hpp) encodes the rows in a connection's buffer without the interpreter,
-and stops before a row that it does not support. Python encodes the image of that row, or raises the
-error.
+The loop (kernel/cpp/loops/result_rows.hpp) encodes the rows in a connection's buffer without the
+interpreter, and stops before a row that it does not support. Python encodes the image of that row,
+or raises the error.
 """
 
 from __future__ import annotations

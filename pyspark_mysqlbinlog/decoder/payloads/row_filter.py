@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_mysqlbinlog.decoder.transforms.bound_conditions import BoundCondition
+from pyspark_mysqlbinlog.decoder.transforms.concealed import read_concealed
 from pyspark_mysqlbinlog.decoder.values.codec import Read, cut_short
-from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError, UnsupportedEventError
+from pyspark_mysqlbinlog.errors import UnsupportedEventError
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan
@@ -30,8 +31,14 @@ class RowFilter:
 
     def __init__(self, condition: BoundCondition, reads: Mapping[str, Read]) -> None:
         self._test = condition.test
-        self._columns: dict[str, tuple[Read, Callable[[Any], Any]]] = {
-            name: (reads[name], prepare) for name, prepare in condition.columns.items()
+        # A column's reader, its conversion, and its name in errors.
+        self._columns: dict[str, tuple[Read, Callable[[Any], Any], str]] = {
+            name: (
+                reads[name],
+                prepare,
+                f"column `{name}`, which the condition of rowFilter needs,",
+            )
+            for name, prepare in condition.columns.items()
         }
 
     def check(self, image: ImagePlan, side: str) -> None:
@@ -59,20 +66,6 @@ class RowFilter:
             elif needed is None:
                 end = column.skip(data, end)
             else:
-                values[column.name], end = _read(column.name, *needed, data, end)
+                read, prepare, shown_as = needed
+                values[column.name], end = read_concealed(read, prepare, data, end, shown_as)
         return self._test(values) is True, end
-
-
-def _read(
-    name: str, read: Read, prepare: Callable[[Any], Any], data: bytes, pos: int
-) -> tuple[Any, int]:
-    # Raised outside of the handler, so that it has no reference to an error with the value.
-    try:
-        value, end = read(data, pos)
-        return prepare(value), end
-    except MySQLBinlogError as error:
-        kind = type(error).__name__
-    raise MalformedEventError(
-        f"a value of column `{name}`, which the condition of rowFilter needs, cannot be decoded"
-        f" ({kind}); its error is not shown because it may contain the value"
-    )

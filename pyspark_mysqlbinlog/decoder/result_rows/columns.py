@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.names import quoted
-from pyspark_mysqlbinlog.protocol.result_set import ResultColumn
+from pyspark_mysqlbinlog.protocol.server.result_set import ResultColumn
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import (
     BLOB_TYPES,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.values import Encode, encoders_of
 from pyspark_mysqlbinlog.errors import MalformedResultError, MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD
+from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD
 
 __all__ = ["IMAGES_BYTES", "Encoded", "RowImages"]
 

@@ -10,8 +10,8 @@ from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntypedNumbers
 from pyspark_mysqlbinlog.errors import ServerError
-from pyspark_mysqlbinlog.protocol.result_set import ResultSet
-from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
+from pyspark_mysqlbinlog.protocol.server.result_set import ResultSet
+from pyspark_mysqlbinlog.protocol.server.session_settings import UNCACHED_SELECT
 
 __all__ = ["Asks", "RowImageEncoder", "read_images", "read_rows"]
 

@@ -28,7 +28,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, charset_of_collation
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, real_string
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
-from pyspark_mysqlbinlog.decoder.sql.column_types import MARIADB_TYPES
+from pyspark_mysqlbinlog.decoder.sql.definitions.column_types import MARIADB_TYPES
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.decoder.sql.alter_clauses import AlterTable, parse_alter
+from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable, parse_alter
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, alter_effect
 from pyspark_mysqlbinlog.decoder.sql.redaction import without_literals
 from pyspark_mysqlbinlog.errors import MySQLBinlogError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pyspark_mysqlbinlog.decoder.sql.alter_clauses import AlterTable, ColumnChange, parse_alter
+from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable, ColumnChange, parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError

@@ -25,8 +25,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pyspark_mysqlbinlog.decoder.transforms.concealed import read_concealed
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, make_codec, quote
-from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.tables import BLOB_TYPES, SPATIAL_TYPES, ColumnSchema
 
 __all__ = [
@@ -124,17 +125,10 @@ def masked_codec(codec: Codec, masking: Masking) -> Codec:
     mask_value = _mask_of(codec, masking)
     read_value = codec.read
 
+    name = f"the masked column `{column.name}` ({column.type})"
+
     def read(data: bytes, pos: int) -> tuple[str, int]:
-        # Raised outside of the handler, so that it has no reference to an error with the value.
-        try:
-            value, end = read_value(data, pos)
-            return mask_value(value), end
-        except MySQLBinlogError as error:
-            kind = type(error).__name__
-        raise MalformedEventError(
-            f"a value of the masked column `{column.name}` ({column.type}) cannot be decoded"
-            f" ({kind}); its error is not shown because it may contain the value"
-        )
+        return read_concealed(read_value, mask_value, data, pos, name)
 
     return make_codec(read, codec.skip, quote, _quoted(read))
 

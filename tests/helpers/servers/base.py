@@ -24,7 +24,7 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from helpers.waiting import patience
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 __all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until_ready"]
 

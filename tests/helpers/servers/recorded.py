@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers.decoding import CAPTURED
+from helpers.parity.decoding import CAPTURED
 from helpers.servers.mysql56 import MySQL56Server
 
 __all__ = ["captured_files", "serve_binlogs"]

@@ -11,6 +11,6 @@ from pyspark_mysqlbinlog.protocol.events import Event
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     """The events that the loop leaves to the Python decoder, as they come."""
     # It needs the kernel, which the tests of other modules do not.
-    from helpers.decode_parity import note_by_hand
+    from helpers.parity.decode_parity import note_by_hand
 
     return note_by_hand(monkeypatch)

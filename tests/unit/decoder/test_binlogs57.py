@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from helpers.decoding import captured_ordinal, decoder, rows_of
-from helpers.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from helpers.logs.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from helpers.parity.decoding import captured_ordinal, decoder, rows_of
 from helpers.replay import Replay, captured_schemas
 
 # Both implementations, each test.

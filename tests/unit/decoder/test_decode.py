@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from helpers.decoding import (
+from helpers.logs.row_logs import FILE, EventLog
+from helpers.parity.decoding import (
     ALL_OPERATIONS,
     ARROW_SCHEMA,
     ByPosition,
@@ -20,8 +21,7 @@ from helpers.decoding import (
     table_map_body,
     table_map_body_for,
 )
-from helpers.implementations import make_decoder
-from helpers.row_logs import FILE, EventLog
+from helpers.parity.implementations import make_decoder
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow

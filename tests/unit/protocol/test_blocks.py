@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import CAPTURED, read_log
+from helpers.parity.decoding import CAPTURED, read_log
 from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 

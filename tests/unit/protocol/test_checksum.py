@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.decoding import CAPTURED, raws_in
-from helpers.events import raw_event
+from helpers.logs.events import raw_event
+from helpers.parity.decoding import CAPTURED, raws_in
 from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_algorithm, verify
 from pyspark_mysqlbinlog.protocol.events import EventType

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_packet
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings, _read_packet
 
 MAX = (1 << 24) - 1
 SETTINGS = ServerSettings("h", 3306, "u", "secret")

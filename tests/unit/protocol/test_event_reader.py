@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import CAPTURED, raws_in
-from helpers.events import (
+from helpers.logs.events import (
     LogBuilder,
     format_description_body,
     query_body,
     raw_event,
     rotate_body,
 )
+from helpers.parity.decoding import CAPTURED, raws_in
 from pyspark_mysqlbinlog.errors import (
     ChecksumError,
     FormatError,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from helpers.bounded_memory import bounded_memory
-from helpers.decoding import raws_in
-from helpers.events import LogBuilder
+from helpers.logs.events import LogBuilder
+from helpers.parity.decoding import raws_in
+from helpers.snapshots.bounded_memory import bounded_memory
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.binlog_files.files import MAGIC, FileStream
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream
 
 
 def _write_gzip(path: Path, data: bytes) -> None:

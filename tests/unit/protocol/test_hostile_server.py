@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.hostile_server import (
+from helpers.writers.hostile_server import (
     COM_BINLOG_DUMP,
     COM_QUERY,
     COM_REGISTER_SLAVE,
@@ -31,11 +31,11 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol import client as client_module
-from pyspark_mysqlbinlog.protocol import connection as connection_module
-from pyspark_mysqlbinlog.protocol import result_set as result_set_module
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD, ResultSet
+from pyspark_mysqlbinlog.protocol.server import client as client_module
+from pyspark_mysqlbinlog.protocol.server import connection as connection_module
+from pyspark_mysqlbinlog.protocol.server import result_set as result_set_module
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD, ResultSet
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
 PASSWORD = b"geheim-1"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import CAPTURED, read_log
-from helpers.events import (
+from helpers.logs.events import (
     UUID,
     format_description_body,
     gtid_body,
@@ -21,6 +20,7 @@ from helpers.events import (
     rows_query_body,
     xa_prepare_body,
 )
+from helpers.parity.decoding import CAPTURED, read_log
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.events import EventType

@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedResultError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD, ResultColumn, ResultSet
+from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD, ResultColumn, ResultSet
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
 END = b"\xfe\x00\x00\x22\x00"

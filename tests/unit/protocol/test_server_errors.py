@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
+from pyspark_mysqlbinlog.protocol.server.server_errors import dump_error, refused
 
 OperationalError = pymysql.err.OperationalError
 # How 5.6 and 5.7 end their 1236 texts.

@@ -7,10 +7,10 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from helpers.corrupt_logs import RawEvent
-from helpers.decoding import make_event
-from helpers.events import query_body, rows_body, table_map
-from helpers.payloads import compressed, inner, payload_body
+from helpers.logs.corrupt_logs import RawEvent
+from helpers.logs.events import query_body, rows_body, table_map
+from helpers.parity.decoding import make_event
+from helpers.parity.payloads import compressed, inner, payload_body
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,

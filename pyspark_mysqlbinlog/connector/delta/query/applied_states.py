@@ -31,7 +31,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import find_lines, write_line
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.files import (
+    find_lines,
+    write_line,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table

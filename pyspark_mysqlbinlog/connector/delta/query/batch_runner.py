@@ -6,9 +6,10 @@ Each batch is read or collected as Arrow and processed table by table::
        |
        +--> append to the table's change log (see `change_log`)
 
-A table's columns come from the offset at which the batch ends (see `checkpoint_offsets`), and the
-applied position comes from its Delta table (see `commit_markers`). A table that cannot be kept
-equal to the server's is stopped with a reason and a remedy; the others continue.
+A table's columns come from the offset at which the batch ends (see
+`checkpoint/offsets.py`), and the applied position comes from its Delta table (see
+`commit_markers`). A table that cannot be kept equal to the server's is stopped with a reason and a
+remedy; the others continue.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.query.captured import CapturedTables
 from pyspark_mysqlbinlog.connector.delta.query.cascade_warnings import CascadeWatch
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.offsets import BatchOffsets
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.targets import (
+    check_checkpoint_targets,
+)
 from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
 from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
@@ -51,12 +54,12 @@ from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBa
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.templates import MirrorPlaces
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import (
@@ -79,7 +82,7 @@ from pyspark_mysqlbinlog.errors import (
     OffsetError,
 )
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:

@@ -19,14 +19,18 @@ import logging
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import hadoop, local_path, remove
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.files import (
+    hadoop,
+    local_path,
+    remove,
+)
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint.offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.source.stream_failover import StreamFailover
-from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
+from pyspark_mysqlbinlog.connector.source.stream.failover import StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream.gaps import is_lost
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 The batch was planned on the lost server, and Delta tables record positions there. Each of them has
 all of the batch or nothing of it: with several hosts, batches are not split. The other server has
-the same transactions between two positions of its own (see source/stream_failover.py). Their
+the same transactions between two positions of its own (see source/stream/failover.py). Their
 changes take the place of the batch's: `seq` has their order, at the last byte of the batch's range.
 So they are after everything before the batch and before everything after it, and a table that has
 the batch drops them. `source` shows where they were read.
@@ -19,10 +19,10 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.source.stream_failover import RESTART, StreamFailover
-from pyspark_mysqlbinlog.connector.source.stream_gaps import is_lost
+from pyspark_mysqlbinlog.connector.source.stream.failover import RESTART, StreamFailover
+from pyspark_mysqlbinlog.connector.source.stream.gaps import is_lost
 from pyspark_mysqlbinlog.errors import FailoverError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["BatchReplay"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, has_delta
 from pyspark_mysqlbinlog.errors import OptionError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable
 from threading import Thread
 
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 
 __all__ = ["MAINTENANCE_THREAD", "Maintenance"]
 

@@ -34,13 +34,13 @@ from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.constants import CHANGE_LOG_SOURCE, STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop
-from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import drops_after
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
     FingerprintAt,
     LogIdentityCheck,
     held_fingerprint,
     position_of,
 )
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot.keyless_snapshot import drops_after
 from pyspark_mysqlbinlog.connector.delta.sync.synced_table import SyncedTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError

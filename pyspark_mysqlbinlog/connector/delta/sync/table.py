@@ -40,18 +40,18 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     STOPPED,
     TRANSFORMS,
 )
-from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import (
-    find_keyless_snapshot,
-    last_drop_after,
-)
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
     FingerprintAt,
     LogIdentityCheck,
     held_fingerprint,
     source_log,
 )
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot.keyless_snapshot import (
+    find_keyless_snapshot,
+    last_drop_after,
+)
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot.table_snapshot import SnapshotTracker
 from pyspark_mysqlbinlog.connector.delta.sync.synced_table import SyncedTable
-from pyspark_mysqlbinlog.connector.delta.sync.table_snapshot import SnapshotTracker
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import Table

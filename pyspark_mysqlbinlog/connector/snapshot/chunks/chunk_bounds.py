@@ -10,7 +10,7 @@ literals, each of which is exactly the value in the index:
 - ENUM, SET and BIT by number, as they are ordered; compared with a text, an ENUM is a text;
 - times as texts, possibly with dates like 0000-00-00 and 2026-02-31. They need a session that
   allows invalid dates, and for TIMESTAMP the time zone +00:00, where no hour is repeated: see
-  `protocol/session_settings.py`.
+  `protocol/server/session_settings.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import (
 )
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, KeyColumn
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.session_settings import UNCACHED_SELECT
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES
 
 __all__ = ["last_bound", "next_bound", "range_condition"]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark_mysqlbinlog.names import fold, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["ChunkKey", "Hides", "KeyColumn", "choose_key"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
 
 __all__ = [
     "TableSize",

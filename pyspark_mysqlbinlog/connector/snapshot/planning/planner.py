@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
 )
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["BatchLimits", "ChunkPlanner"]
 

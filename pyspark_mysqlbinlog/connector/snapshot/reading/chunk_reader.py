@@ -84,8 +84,8 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, TableSchema
 
 __all__ = ["read_chunks"]

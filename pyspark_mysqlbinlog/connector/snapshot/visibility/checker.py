@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import (
     SnapshotVisibilityTimeoutError,
 )
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["RequestedCheck", "VisibilityChecker"]
 

@@ -53,7 +53,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck", "Watermark"]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from helpers.servers.base import free_port
-from pyspark_mysqlbinlog.connector.cli.findings import remedies_of, show_findings
+from pyspark_mysqlbinlog.connector.cli.console.findings import remedies_of, show_findings
 from pyspark_mysqlbinlog.connector.cli.main import app
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding
 

@@ -9,8 +9,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
-from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable, table_of
+from pyspark_mysqlbinlog.connector.cli.console.live_table import LiveTable, table_of
+from pyspark_mysqlbinlog.connector.cli.console.output import Lines, as_json, as_text
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     BatchProgress,
     MirrorProgress,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.table_batches import NAME, TableBatches, change
+from helpers.mirrors.table_batches import NAME, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.errors import MirrorError

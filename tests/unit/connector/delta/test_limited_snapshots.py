@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
+from helpers.mirrors.table_batches import NAME, Change, TableBatches, change, changes_table
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS

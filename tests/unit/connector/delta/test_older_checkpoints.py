@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.table_batches import NAME, Change, TableBatches, change
+from helpers.mirrors.table_batches import NAME, Change, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.sync.constants import SNAPSHOT_IN_PROGRESS
 from pyspark_mysqlbinlog.errors import MirrorError

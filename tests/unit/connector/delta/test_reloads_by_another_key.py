@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.table_batches import NAME, TableBatches, change
+from helpers.mirrors.table_batches import NAME, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
 from pyspark_mysqlbinlog.errors import MirrorError

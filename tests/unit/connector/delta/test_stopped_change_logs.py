@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.log_batches import LogBatches, change_row
-from helpers.table_batches import NAME
+from helpers.logs.log_batches import LogBatches, change_row
+from helpers.mirrors.table_batches import NAME
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 

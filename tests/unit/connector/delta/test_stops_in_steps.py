@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers.table_batches import NAME, TableBatches, change
+from helpers.mirrors.table_batches import NAME, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helpers.table_batches import NAME, Change, TableBatches, change
+from helpers.mirrors.table_batches import NAME, Change, TableBatches, change
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
     Bound,
     Chunk,

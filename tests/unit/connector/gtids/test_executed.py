@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.gtids.executed import executed_at
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
 
 DATA = Path(__file__).parents[3] / "data"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.corrupt_logs import RawEvent, to_bytes
-from helpers.events import format_description_body, query_body
+from helpers.logs.corrupt_logs import RawEvent, to_bytes
+from helpers.logs.events import format_description_body, query_body
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.hexdump import fields_of, hexdump
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles

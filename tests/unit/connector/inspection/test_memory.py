@@ -11,7 +11,7 @@ from struct import pack
 import pyarrow as pa
 import pytest
 
-from helpers.events import LogBuilder, gtid_body, query_body, rows_body, table_map
+from helpers.logs.events import LogBuilder, gtid_body, query_body, rows_body, table_map
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, EventType
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
@@ -28,7 +28,7 @@ import resource, sys
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.selection import Selection
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
-from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
+from pyspark_mysqlbinlog.connector.inspection.figures.statistics import LogStatistics, collect
 from pyspark_mysqlbinlog.connector.inspection.text import line
 
 def inspect(path, form):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from helpers.mysqlbinlog import PrintedRow, PrintedValue, printed_statements
+from helpers.logs.mysqlbinlog import PrintedRow, PrintedValue, printed_statements
 from helpers.needed_servers import need
 from helpers.replay import Number, json_token
 from helpers.servers import MySQL9Server

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.events import LogBuilder, gtid_body, query_body
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.events import LogBuilder, gtid_body, query_body
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
-from pyspark_mysqlbinlog.connector.inspection.report import report_page
-from pyspark_mysqlbinlog.connector.inspection.selection import Selection
-from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
-from pyspark_mysqlbinlog.connector.inspection.statistics import LogStatistics, collect
-from pyspark_mysqlbinlog.connector.inspection.statistics_text import (
+from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page
+from pyspark_mysqlbinlog.connector.inspection.figures.statistics import LogStatistics, collect
+from pyspark_mysqlbinlog.connector.inspection.figures.statistics_text import (
     statistics_json,
     statistics_text,
 )
+from pyspark_mysqlbinlog.connector.inspection.selection import Selection
+from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
 from pyspark_mysqlbinlog.errors import ChecksumError

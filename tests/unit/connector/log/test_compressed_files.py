@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder
-from helpers.later_logs import read
+from helpers.logs.events import LogBuilder
+from helpers.logs.later_logs import read
+from helpers.parity.decoding import CAPTURED
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,
     FormatError,
@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
     UnsupportedEventError,
 )
-from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream, file_ends
+from pyspark_mysqlbinlog.protocol.binlog_files.files import MAGIC, FileStream, file_ends
 
 pytestmark = pytest.mark.usefixtures("implementation")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.decoding import CAPTURED
-from helpers.events import TIMESTAMP, LogBuilder, raw_event
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from helpers.logs.events import TIMESTAMP, LogBuilder, raw_event
+from helpers.parity.decoding import CAPTURED
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource

@@ -12,11 +12,11 @@ from typing import cast
 
 import pytest
 
-from helpers.decoding import CAPTURED, read_log
-from helpers.events import LogBuilder, format_description_body, raw_event
+from helpers.logs.events import LogBuilder, format_description_body, raw_event
+from helpers.parity.decoding import CAPTURED, read_log
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import statement_events
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation
 from pyspark_mysqlbinlog.errors import (
@@ -26,9 +26,9 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
 )
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 BINLOG = b"\xfebin"
 

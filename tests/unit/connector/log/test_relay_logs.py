@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from helpers.events import (
+from helpers.logs.events import (
     LogBuilder,
     format_description_body,
     raw_event,
     rotate_body,
     rows_body,
 )
-from helpers.later_logs import read
+from helpers.logs.later_logs import read
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
     MySQLBinlogError,
     UnsupportedEventError,
 )
+from pyspark_mysqlbinlog.protocol.binlog_files.files import MAGIC
 from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, RELAY_LOG_FLAG, EventType
-from pyspark_mysqlbinlog.protocol.files import MAGIC
 
 pytestmark = pytest.mark.usefixtures("implementation")
 

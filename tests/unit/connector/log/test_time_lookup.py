@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.decoding import CAPTURED
-from helpers.events import TIMESTAMP, LogBuilder, gtid_body, xa_prepare_body
+from helpers.logs.events import TIMESTAMP, LogBuilder, gtid_body, xa_prepare_body
+from helpers.parity.decoding import CAPTURED
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.events import Event, EventType

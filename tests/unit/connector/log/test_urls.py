@@ -13,10 +13,10 @@ import pytest
 import zstandard
 from pyspark.sql.types import StringType
 
-from helpers.events import LogBuilder
-from helpers.file_streams import FileStream, values
-from pyspark_mysqlbinlog.connector.log import followed_files
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from helpers.logs.events import LogBuilder
+from helpers.streams.file_streams import FileStream, values
+from pyspark_mysqlbinlog.connector.log.files import followed_files
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
@@ -105,7 +105,7 @@ def test_without_fsspec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def test_a_late_position_needs_only_a_part_of_its_file(tmp_path: Path) -> None:
-    from helpers.parts_store import PartsStore
+    from helpers.mirrors.parts_store import PartsStore
 
     fsspec.register_implementation("parts", PartsStore, clobber=True)
     system = fsspec.filesystem("parts")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helpers.metrics import FakeQuery, progress, source
+from helpers.tools.metrics import FakeQuery, progress, source
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import MySQLBinlogMetrics
 from pyspark_mysqlbinlog.connector.metrics import listener

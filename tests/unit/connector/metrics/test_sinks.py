@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from helpers.metrics import HOSTILE, NOW, mirror_metrics
+from helpers.tools.metrics import HOSTILE, NOW, mirror_metrics
 from pyspark_mysqlbinlog.connector.metrics.families import FAMILIES, MAX_TABLES
 from pyspark_mysqlbinlog.connector.metrics.log_lines import line_of
 from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics, SourceMetrics, TableMetrics

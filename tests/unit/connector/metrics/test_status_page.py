@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.metrics import HOSTILE, NOW, mirror_metrics
+from helpers.tools.metrics import HOSTILE, NOW, mirror_metrics
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics, SourceMetrics, TableMetrics
 from pyspark_mysqlbinlog.connector.metrics.status_page import status_page

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers.metrics import NOW, FakeQuery, progress, source
+from helpers.tools.metrics import NOW, FakeQuery, progress, source
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
     BatchProgress,
     MirrorProgress,

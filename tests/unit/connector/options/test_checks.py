@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType
 
-from helpers.refused_options import SECRET, SERVER, refused
+from helpers.streams.refused_options import SECRET, SERVER, refused
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, field_info
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.schema import output_schema

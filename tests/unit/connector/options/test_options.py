@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from helpers.refused_options import SECRET, SERVER, refused
+from helpers.streams.refused_options import SECRET, SERVER, refused
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.connector.options.model import FIELDS
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 GTIDS = ExecutedGtids(GtidSet.parse(f"{UUID}:1-5"))

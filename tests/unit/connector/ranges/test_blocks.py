@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.events import LogBuilder
+from helpers.parity.decoding import CAPTURED
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
@@ -27,7 +27,6 @@ from pyspark_mysqlbinlog.connector.ranges.sub_batches import Boundary, SubBatchB
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import (
     HEADER_LENGTH,
@@ -35,6 +34,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     Event,
     EventType,
 )
+from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 Captures = Callable[[str, str], bool]
 Found = tuple[list[Event], str]

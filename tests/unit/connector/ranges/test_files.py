@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder, xa_prepare_body
-from helpers.filter_harness import xa
+from helpers.logs.events import LogBuilder, xa_prepare_body
+from helpers.parity.decoding import CAPTURED
+from helpers.snapshots.filter_harness import xa
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader

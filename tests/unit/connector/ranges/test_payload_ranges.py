@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.corrupt_logs import RawEvent
-from helpers.decoding import CAPTURED
-from helpers.events import (
+from helpers.logs.corrupt_logs import RawEvent
+from helpers.logs.events import (
     LogBuilder,
     gtid_body,
     query_body,
@@ -22,9 +21,10 @@ from helpers.events import (
     table_map,
     xa_prepare_body,
 )
-from helpers.filter_harness import xid
-from helpers.payloads import inner, payload_body, repacked
-from helpers.recorded_logs import SCENARIOS
+from helpers.logs.recorded_logs import SCENARIOS
+from helpers.parity.decoding import CAPTURED
+from helpers.parity.payloads import inner, payload_body, repacked
+from helpers.snapshots.filter_harness import xid
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges import transactions
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition

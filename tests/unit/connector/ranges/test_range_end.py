@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import LogBuilder
+from helpers.logs.events import LogBuilder
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds
 from pyspark_mysqlbinlog.connector.ranges.reader import events_between

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from helpers.decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
-from helpers.events import LogBuilder
-from helpers.recorded_logs import describe
+from helpers.logs.events import LogBuilder
+from helpers.logs.recorded_logs import describe
+from helpers.parity.decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, events_between, read_range

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.events import UUID, LogBuilder, xa_prepare_body
-from helpers.filter_harness import xa, xid
-from helpers.transaction_history import TransactionHistory
+from helpers.logs.events import UUID, LogBuilder, xa_prepare_body
+from helpers.logs.transaction_history import TransactionHistory
+from helpers.snapshots.filter_harness import xa, xid
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges import transactions
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.decoding import CAPTURED, simple_schema
-from helpers.events import LogBuilder
-from helpers.recorded_logs import describe
+from helpers.logs.events import LogBuilder
+from helpers.logs.recorded_logs import describe
+from helpers.mirrors.restored_tables import ALL_SCENARIOS
+from helpers.parity.decoding import CAPTURED, simple_schema
 from helpers.replay import captured_schemas
-from helpers.restored_tables import ALL_SCENARIOS
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, collected
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import IMAGE, ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges import typed_reader

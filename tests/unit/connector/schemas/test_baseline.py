@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder
-from helpers.recorded_logs import describe
+from helpers.logs.events import LogBuilder
+from helpers.logs.recorded_logs import describe
+from helpers.parity.decoding import CAPTURED
 from helpers.replay import captured_schemas
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log
 
 SCENARIOS = [

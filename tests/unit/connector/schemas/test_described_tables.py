@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import LogBuilder
-from helpers.later_logs import LATER, assert_equals_select, read
+from helpers.logs.events import LogBuilder
+from helpers.logs.later_logs import LATER, assert_equals_select, read
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import SchemaMismatchError, UnknownTableError
+from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.files import FileStream
 from pyspark_mysqlbinlog.protocol.messages import Query
 
 pytestmark = pytest.mark.usefixtures("implementation")

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
-from helpers.decoding import CAPTURED
-from helpers.events import LogBuilder
-from helpers.recorded_logs import describe
+from helpers.logs.events import LogBuilder
+from helpers.logs.recorded_logs import describe
+from helpers.parity.decoding import CAPTURED
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader

@@ -6,7 +6,7 @@ from struct import pack
 
 import pytest
 
-from helpers.events import LogBuilder, query_body
+from helpers.logs.events import LogBuilder, query_body
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker, last_change

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.connector.server.information_schema import (
     read_table_schemas,
 )
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, MySQLBinlogError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 # A part of each query: its answer. Some servers send texts as bytes.
 ROWS: dict[str, tuple[Any, ...]] = {

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import TIMESTAMP, LogBuilder, query_body, rows_body, table_map
-from helpers.file_streams import FileStream, values
-from helpers.filter_harness import xa, xid
+from helpers.logs.events import TIMESTAMP, LogBuilder, query_body, rows_body, table_map
+from helpers.snapshots.filter_harness import xa, xid
+from helpers.streams.file_streams import FileStream, values
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log import followed_files
+from pyspark_mysqlbinlog.connector.log.files import followed_files
 from pyspark_mysqlbinlog.connector.tail import transaction_scanner
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,

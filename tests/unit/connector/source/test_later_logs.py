@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers.later_logs import (
+from helpers.logs.later_logs import (
     LATER,
     assert_agree,
     assert_equals_select,
@@ -14,9 +14,9 @@ from helpers.later_logs import (
     read,
     schemas_of,
 )
-from helpers.random_ddl import check_labelled
-from helpers.recorded_logs import CASCADES
+from helpers.logs.recorded_logs import CASCADES
 from helpers.replay import Replay, captured_schemas
+from helpers.schemas.random_ddl import check_labelled
 
 pytestmark = pytest.mark.usefixtures("implementation")
 

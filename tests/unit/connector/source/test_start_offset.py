@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import TIMESTAMP, LogBuilder
+from helpers.logs.events import TIMESTAMP, LogBuilder
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.values import FilePosition, Latest, Place, Timestamp
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.source.start_offset import ResolvedStart, resolve_end

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from helpers.buffer_log import EMPTY, Log, at, mark, new_log, numbers
+from helpers.logs.buffer_log import EMPTY, Log, at, mark, new_log, numbers
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.buffer_log import at, new_log
+from helpers.logs.buffer_log import at, new_log
 
 _GRANULARITY = 250
 # As the stream reader has it: a span is at most an eighth of a batch.

@@ -10,8 +10,8 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.buffer_log import EMPTY, at, new_log
-from helpers.decoding import make_event
+from helpers.logs.buffer_log import EMPTY, at, new_log
+from helpers.parity.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState

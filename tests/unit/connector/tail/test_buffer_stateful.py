@@ -7,7 +7,7 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.buffer_log import Log, at, new_log, numbers
+from helpers.logs.buffer_log import Log, at, new_log, numbers
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.decoding import make_event
-from helpers.events import LogBuilder, xa_prepare_body
-from helpers.filter_harness import xa, xid
+from helpers.logs.events import LogBuilder, xa_prepare_body
+from helpers.parity.decoding import make_event
+from helpers.snapshots.filter_harness import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.buffer_log import at, mark
+from helpers.logs.buffer_log import at, mark
 from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
 

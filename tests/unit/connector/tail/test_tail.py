@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.bounded_memory import bounded_memory
-from helpers.decoding import (
+from helpers.parity.decoding import (
     decoder,
     make_event,
     rows_of,
     simple_schema,
     table_map_body_for,
 )
+from helpers.snapshots.bounded_memory import bounded_memory
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.errors import FormatError
 from pyspark_mysqlbinlog.protocol.events import EventType

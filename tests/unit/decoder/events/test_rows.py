@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import (
+from helpers.parity.decoding import (
     decoder,
     make_event,
     rows_of,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import table_map_body
+from helpers.parity.decoding import table_map_body
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
 from pyspark_mysqlbinlog.decoder.events.table_map import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helpers.events import LogBuilder, gtid_body, xa_prepare_body
+from helpers.logs.events import LogBuilder, gtid_body, xa_prepare_body
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext, TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.protocol.events import EventType

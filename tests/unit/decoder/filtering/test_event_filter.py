@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.events import (
+from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,
     format_description_body,
@@ -17,7 +17,7 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.filter_harness import GROUP, Filtered, filtered, wants, xa, xid
+from helpers.snapshots.filter_harness import GROUP, Filtered, filtered, wants, xa, xid
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
     Outcome,

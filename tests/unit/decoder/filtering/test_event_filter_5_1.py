@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.events import LogBuilder, rows_body, table_map
-from helpers.later_logs import read
+from helpers.logs.events import LogBuilder, rows_body, table_map
+from helpers.logs.later_logs import read
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from helpers.decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of
-from helpers.filter_harness import Filtered
-from helpers.recorded_logs import describe
+from helpers.logs.recorded_logs import describe
+from helpers.parity.decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of
 from helpers.replay import captured_schemas
+from helpers.snapshots.filter_harness import Filtered
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import StatementFormatError
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event, EventType

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from helpers.events import LogBuilder, incident_body, query_body, rows_body, xa_prepare_body
-from helpers.filter_harness import GROUP, filtered, xid
+from helpers.logs.events import LogBuilder, incident_body, query_body, rows_body, xa_prepare_body
+from helpers.snapshots.filter_harness import GROUP, filtered, xid
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,

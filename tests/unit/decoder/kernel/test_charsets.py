@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.parity.value_parity import kernel, long, varchar
 from helpers.samples import parts
-from helpers.value_parity import kernel, long, varchar
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 
 CHARSETS = sorted(set(MAX_BYTES_PER_CHARACTER) - {"binary"})

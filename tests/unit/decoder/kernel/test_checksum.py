@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from helpers.require_kernel import scan as kernel
+from helpers.parity.require_kernel import scan as kernel
 
 
 @pytest.mark.parametrize("function", ["crc32", "crc32_by_tables"])

@@ -14,9 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.corrupt_logs import RawEvent
-from helpers.decode_parity import (
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.corrupt_logs import RawEvent
+from helpers.logs.made_logs import MadeTable, logs, tables
+from helpers.logs.recorded_logs import SCENARIOS, load
+from helpers.logs.row_logs import INT, VALUES_OF, WRITE, EventLog, RowLog
+from helpers.parity.decode_parity import (
     KINDS,
     PAYLOADS,
     Nothing,
@@ -25,10 +28,7 @@ from helpers.decode_parity import (
     assert_same,
     blocks_of_one,
 )
-from helpers.made_logs import MadeTable, logs, tables
-from helpers.recorded_logs import SCENARIOS, load
 from helpers.replay import captured_schemas
-from helpers.row_logs import INT, VALUES_OF, WRITE, EventLog, RowLog
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import Unplaced
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
@@ -267,7 +267,7 @@ def test_other_types_in_the_struct(
 @pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
 def test_memory_is_given_back(payload: str) -> None:
     """Batches, plans and loops: after thousands of them there is as much as before."""
-    program = [sys.executable, "-m", "helpers.decode_memory", payload]
+    program = [sys.executable, "-m", "helpers.parity.decode_memory", payload]
     # Where it finds the helpers; the package is the one that is under test here.
     paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     # AddressSanitizer keeps what is given back for a while, unless it is told otherwise.

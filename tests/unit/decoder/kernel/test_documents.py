@@ -12,24 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import VariantType, VariantVal
 
-from helpers.decoding import (
+from helpers.logs.recorded_logs import SCENARIOS, load
+from helpers.parity.decoding import (
     ALL_OPERATIONS,
     StaticSchemas,
     captured_ordinal,
     simple_schema,
     table_map_body,
 )
-from helpers.json_documents import (
+from helpers.parity.require_kernel import documents as _documents
+from helpers.parity.require_kernel import values as _values
+from helpers.replay import captured_schemas
+from helpers.values.json_documents import (
     ALL_TREES,
     encode_document,
     every_flip,
     mutations,
     packed_decimal,
 )
-from helpers.recorded_logs import SCENARIOS, load
-from helpers.replay import captured_schemas
-from helpers.require_kernel import documents as _documents
-from helpers.require_kernel import values as _values
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from helpers.result_packets import counted, plan_of, row
-from helpers.result_row_parity import RowParity
-from helpers.value_bytes import column
+from helpers.parity.result_packets import counted, plan_of, row
+from helpers.parity.result_row_parity import RowParity
+from helpers.values.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json
 from pyspark_mysqlbinlog.errors import MalformedResultError

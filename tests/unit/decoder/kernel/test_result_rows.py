@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.result_packets import COLUMNS, END, packet, plan_of, result_value, row
-from helpers.result_row_parity import RowParity
-from helpers.value_bytes import VALUES, column, text
+from helpers.parity.result_packets import COLUMNS, END, packet, plan_of, result_value, row
+from helpers.parity.result_row_parity import RowParity
+from helpers.values.value_bytes import VALUES, column, text
 from pyspark_mysqlbinlog.decoder.kernel.implementation import using
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages, row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import Kind

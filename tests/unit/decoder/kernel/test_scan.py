@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.decoding import CAPTURED, raws_in
-from helpers.events import (
+from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,
     gtid_body,
@@ -19,9 +18,10 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.payloads import repacked
-from helpers.require_kernel import scan as kernel
-from helpers.scan_parity import (
+from helpers.parity.decoding import CAPTURED, raws_in
+from helpers.parity.payloads import repacked
+from helpers.parity.require_kernel import scan as kernel
+from helpers.parity.scan_parity import (
     FILE,
     Captures,
     always,
@@ -34,9 +34,9 @@ from helpers.scan_parity import (
 )
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.client import DumpStream
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
+from pyspark_mysqlbinlog.protocol.server.client import DumpStream
 
 T = EventType
 LOGS = sorted(CAPTURED.glob("*.binlog"))

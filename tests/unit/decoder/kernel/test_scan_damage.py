@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import pytest
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.decoding import CAPTURED, raws_in
-from helpers.events import LogBuilder
-from helpers.scan_parity import always, compare, framed, wants_half
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.events import LogBuilder
+from helpers.parity.decoding import CAPTURED, raws_in
+from helpers.parity.scan_parity import always, compare, framed, wants_half
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
 
 

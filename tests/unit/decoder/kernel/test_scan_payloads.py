@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from helpers.corrupt_logs import RawEvent
-from helpers.events import LogBuilder, gtid_body, query_body, rows_body, table_map
-from helpers.payloads import inner, payload_body
-from helpers.require_kernel import scan as kernel
-from helpers.scan_parity import compare
+from helpers.logs.corrupt_logs import RawEvent
+from helpers.logs.events import LogBuilder, gtid_body, query_body, rows_body, table_map
+from helpers.parity.payloads import inner, payload_body
+from helpers.parity.require_kernel import scan as kernel
+from helpers.parity.scan_parity import compare
 from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK
 from pyspark_mysqlbinlog.protocol.events import EventType as T
 

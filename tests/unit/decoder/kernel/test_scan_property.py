@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.events import (
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,
     query_body,
@@ -20,7 +20,7 @@ from helpers.events import (
     rows_query_body,
     table_map,
 )
-from helpers.scan_parity import FILE, compare, framed, in_format
+from helpers.parity.scan_parity import FILE, compare, framed, in_format
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
 
 T = EventType

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import helpers.require_kernel  # noqa: F401 - it says that the kernel is missing
-from helpers.decode_parity import KINDS, Parity, Payloads
-from helpers.decoding import ByPosition, StaticSchemas, simple_schema
-from helpers.events import gtid_body, query_body
-from helpers.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
+import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+from helpers.logs.events import gtid_body, query_body
+from helpers.logs.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
+from helpers.parity.decode_parity import KINDS, Parity, Payloads
+from helpers.parity.decoding import ByPosition, StaticSchemas, simple_schema
 from pyspark_mysqlbinlog.checkpoints.position import file_number
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS

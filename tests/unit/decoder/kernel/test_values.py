@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from helpers.value_bytes import BAD_VALUES, L300, S64, VALUES, column, field_of, text
-from helpers.value_parity import Parity, kernel
+from helpers.parity.value_parity import Parity, kernel
+from helpers.values.value_bytes import BAD_VALUES, L300, S64, VALUES, column, field_of, text
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from helpers.decode_parity import KINDS, Parity, Payloads
-from helpers.decoding import (
+from helpers.logs.recorded_logs import load
+from helpers.parity.decode_parity import KINDS, Parity, Payloads
+from helpers.parity.decoding import (
     make_event,
     simple_schema,
     table_map_body_for,
 )
-from helpers.payload_faces import as_json_rows
-from helpers.recorded_logs import load
+from helpers.parity.payload_faces import as_json_rows
 from helpers.replay import Replay, captured_schemas
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.protocol.events import Event, EventType

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.decoding import simple_schema, table_map_for
+from helpers.parity.decoding import simple_schema, table_map_for
 from pyspark_mysqlbinlog.decoder.payloads.payload import JsonPayload, skip_image
 from pyspark_mysqlbinlog.decoder.payloads.plan import RowPlan
 from pyspark_mysqlbinlog.errors import MalformedEventError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from helpers.decoding import captured_ordinal, decoder, rows_of
-from helpers.recorded_logs import load
+from helpers.logs.recorded_logs import load
+from helpers.parity.decoding import captured_ordinal, decoder, rows_of
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.tables import ColumnSchema
 

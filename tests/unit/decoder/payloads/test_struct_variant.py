@@ -32,7 +32,8 @@ from pyspark.sql.types import (
     VariantVal,
 )
 
-from helpers.decoding import (
+from helpers.logs.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from helpers.parity.decoding import (
     ALL_OPERATIONS,
     StaticSchemas,
     captured_ordinal,
@@ -40,11 +41,10 @@ from helpers.decoding import (
     simple_schema,
     table_map_body_for,
 )
-from helpers.implementations import DecodesEvents, make_decoder
-from helpers.json_documents import encode_document
-from helpers.payload_faces import as_json_rows
-from helpers.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from helpers.parity.implementations import DecodesEvents, make_decoder
+from helpers.parity.payload_faces import as_json_rows
 from helpers.replay import Replay, captured_schemas
+from helpers.values.json_documents import encode_document
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type, struct_of
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from helpers.decoding import captured_ordinal, decoder, rows_of
-from helpers.recorded_logs import load
+from helpers.logs.recorded_logs import load
+from helpers.parity.decoding import captured_ordinal, decoder, rows_of
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath, Numbers, binary_json
 from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json

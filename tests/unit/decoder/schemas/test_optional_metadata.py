@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from helpers.decoding import table_map_body
+from helpers.parity.decoding import table_map_body
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.decoding import simple_schema, table_map_body
+from helpers.parity.decoding import simple_schema, table_map_body
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads.plan import RowPlan

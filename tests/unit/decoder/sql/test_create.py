@@ -1,4 +1,4 @@
-"""CREATE TABLE to TableSchema; tests/live/test_ddl_live.py asks servers about the same cases."""
+"""CREATE TABLE to TableSchema; tests/live/ddl/test_ddl.py asks servers about the same cases."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from helpers.ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, bare, logged_statements, text
-from helpers.decoding import CAPTURED
+from helpers.parity.decoding import CAPTURED
+from helpers.schemas.ddl_cases import (
+    KEYS,
+    MARIADB_DEFAULTS,
+    OPTIONS,
+    TYPES,
+    bare,
+    logged_statements,
+    text,
+)
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_type
-from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.definitions.column_definition import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import parse_create_table
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema

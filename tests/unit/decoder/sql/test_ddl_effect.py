@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
+from pyspark_mysqlbinlog.decoder.sql.alter.apply import apply_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, ddl_effect
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import parse_create_table
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
 BEFORE = parse_create_table(

@@ -13,9 +13,9 @@ import pytest
 import sqlglot
 from sqlglot import expressions as exp
 
-from helpers.ddl_cases import TYPES, logged_statements
-from helpers.decoding import CAPTURED
-from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from helpers.parity.decoding import CAPTURED
+from helpers.schemas.ddl_cases import TYPES, logged_statements
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import parse_create_table
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
 _CAPTURED = sorted(

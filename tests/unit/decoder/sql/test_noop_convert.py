@@ -1,14 +1,14 @@
 """CONVERT TO where no column becomes another: what is known of the default, by server.
 
-What the servers at hand do, tests/live/test_conversions_live.py asks them.
+What the servers at hand do, tests/live/ddl/test_conversions.py asks them.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
-from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.alter.apply import apply_alter
+from pyspark_mysqlbinlog.decoder.sql.definitions.create import parse_create_table
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import TableSchema

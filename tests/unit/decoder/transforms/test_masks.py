@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.masked_rows import SECRET, hashed
+from helpers.values.masked_rows import SECRET, hashed
 from pyspark_mysqlbinlog.decoder.transforms.masks import (
     Mask,
     Masking,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.json_documents import TREES, encode
+from helpers.values.json_documents import TREES, encode
 from pyspark_mysqlbinlog.decoder.values.json_binary import (
     JsonDate,
     JsonDateTime,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.json_documents import TREES, encode_document, mutations
+from helpers.values.json_documents import TREES, encode_document, mutations
 from pyspark_mysqlbinlog.decoder.values.json_binary import parse_json
 from pyspark_mysqlbinlog.decoder.values.json_diff import apply_diffs
 from pyspark_mysqlbinlog.errors import MalformedEventError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.value_bytes import BAD_VALUES, S64, VALUES, column, field_of, text
+from helpers.values.value_bytes import BAD_VALUES, S64, VALUES, column, field_of, text
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.field_types import real_string
 from pyspark_mysqlbinlog.decoder.values.codec import Codec

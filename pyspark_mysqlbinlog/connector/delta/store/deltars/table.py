@@ -36,7 +36,6 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     SEQ_TYPE,
     TOMBSTONE,
 )
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import (
@@ -66,6 +65,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     COMMIT_MARKERS,
     MetadataMarkers,
 )
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import CatalogName, DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.names import CatalogName, DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import release
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 from pyspark_mysqlbinlog.errors import OptionError, StoreError

@@ -26,11 +26,6 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     SEQ_TYPE,
     TOMBSTONE,
 )
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import (
-    SOURCE_TABLE,
-    CatalogName,
-    DeltaPlace,
-)
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
@@ -41,6 +36,11 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     MetadataMarkers,
     has_commit_id,
     user_metadata,
+)
+from pyspark_mysqlbinlog.connector.delta.store.places.names import (
+    SOURCE_TABLE,
+    CatalogName,
+    DeltaPlace,
 )
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql

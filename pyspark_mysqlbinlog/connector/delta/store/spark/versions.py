@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.connector.delta.store.catalog_names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.compactions import removed_files
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     IDENTIFIERS,
     MetadataMarkers,
     is_application,
 )
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables, release
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import place_of
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import compute
 
-from helpers.decode_parity import PAYLOADS, Parity
-from helpers.recorded_logs import SCENARIOS, load
+from helpers.logs.recorded_logs import SCENARIOS, load
+from helpers.parity.decode_parity import PAYLOADS, Parity
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError

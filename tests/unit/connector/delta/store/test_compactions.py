@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from helpers.repeated_compactions import repeat_compaction
+from helpers.mirrors.repeated_compactions import repeat_compaction
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helpers import table_batches
-from helpers.table_batches import NAME, Change, TableBatches
+from helpers.mirrors import table_batches
+from helpers.mirrors.table_batches import NAME, Change, TableBatches
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.errors import MirrorError

@@ -1,0 +1,1 @@
+"""What commands print: findings, progress, standard output, exit codes."""

@@ -1,0 +1,1 @@
+"""A binlog in numbers: totals, charts and the report."""

@@ -1,0 +1,1 @@
+"""The fields of an event, byte by byte."""

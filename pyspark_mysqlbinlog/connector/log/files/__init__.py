@@ -1,0 +1,1 @@
+"""Binlogs in files: chains of files, and files that grow."""

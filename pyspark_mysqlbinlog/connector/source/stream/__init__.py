@@ -1,0 +1,1 @@
+"""The parts of a stream's reader: offsets, tail, snapshot, gaps, failover and tasks."""

@@ -1,0 +1,1 @@
+"""ALTER TABLE: its clauses, and their effect on the columns."""

@@ -1,0 +1,1 @@
+"""CREATE TABLE: columns, their types, and keys."""

@@ -1,0 +1,1 @@
+"""Binlogs as files: names, locations, compression, and their bytes."""

@@ -1,0 +1,1 @@
+"""A connection to a server: handshake, session, results and errors."""

@@ -1,0 +1,209 @@
+"""DeltaMirror from the first load on: what was there, what changes meanwhile, a second start."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from helpers.mirrors.change_logs import change_log_of
+from helpers.mirrors.delta_mirrors import MirroredDatabase
+from helpers.mirrors.killed_commits import KilledCommits
+from helpers.servers import Server
+
+pytestmark = pytest.mark.both_engines
+
+
+@pytest.fixture
+def loaded(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """Three tables with rows that no log is read for; the mirror has run once."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n INT)",
+        "INSERT INTO t VALUES (1, 'ñ漢', 1), (2, 'two', 2), (3, 'three', 3), (4, NULL, NULL)",
+        "CREATE TABLE pairs (a INT, b VARCHAR(9), v INT, PRIMARY KEY (b, a))",
+        "INSERT INTO pairs VALUES (1, 'x', 1), (1, 'y', 2)",
+        "CREATE TABLE nothing (id INT PRIMARY KEY)",
+    )
+    mirrored.run()
+    mirrored.assert_equal("t", "pairs", "nothing")
+    return mirrored
+
+
+def test_rows_that_were_there_and_what_becomes_of_them(loaded: MirroredDatabase) -> None:
+    loaded.execute(
+        "UPDATE t SET v = 'changed' WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+        "UPDATE t SET id = 40 WHERE id = 4",
+        "INSERT INTO nothing VALUES (1)",
+        "TRUNCATE TABLE pairs",
+        "CREATE TABLE later (id INT PRIMARY KEY)",
+        "INSERT INTO later VALUES (1)",
+    )
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing", "later")
+
+
+def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
+    # While no mirror runs; the new one's log begins behind all of it.
+    loaded.execute(
+        "DELETE FROM t WHERE id = 1",
+        "INSERT INTO t VALUES (5, 'new', 5)",
+        "UPDATE t SET v = 'changed' WHERE id = 2",
+        "DELETE FROM pairs",
+        "ALTER TABLE pairs ADD w INT",
+    )
+    loaded.run("another checkpoint")
+    loaded.assert_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO pairs VALUES (1, 'x', 1, 1)", "DELETE FROM t WHERE id = 5")
+    loaded.run("another checkpoint")
+    loaded.assert_equal("t", "pairs", "nothing")
+
+
+def test_a_lost_checkpoint_and_the_log_once_more(loaded: MirroredDatabase) -> None:
+    begin = "{}:{}".format(*loaded.server.position())
+    loaded.execute("UPDATE t SET n = n + 1", "DELETE FROM t WHERE id = 1")
+    loaded.run()
+    versions = loaded.delta("t").version()
+    loaded.options["startingOffset"] = begin
+    loaded.run("another checkpoint")
+    # It was there before: nothing is written for it.
+    assert loaded.delta("t").version() == versions
+    loaded.execute("UPDATE t SET n = n + 1")
+    loaded.run("another checkpoint")
+    loaded.assert_equal("t", "pairs")
+
+
+def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatabase) -> None:
+    loaded.execute("DELETE FROM t WHERE id = 1", "INSERT INTO pairs VALUES (3, 'z', 3)")
+    loaded.options["startingOffset"] = "latest"
+    query = loaded.mirror("another checkpoint").start(loaded.spark, availableNow=True)
+    with pytest.raises(Exception, match="every table is stopped"):
+        query.awaitTermination()
+    assert "the query begins after it" in loaded.stopped("t")
+
+
+def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> None:
+    loaded.options["reloadAfterDdl"] = "false"
+    loaded.execute(
+        "DELETE FROM t WHERE id = 1",
+        "ALTER TABLE t MODIFY n VARCHAR(9)",
+        "INSERT INTO t VALUES (6, 'six', 'six')",
+        "INSERT INTO nothing VALUES (1)",
+    )
+    loaded.run()
+    assert "changed rows without row events" in loaded.stopped("t")
+    loaded.execute("DELETE FROM t WHERE id = 2")
+    loaded.options["reload"] = f"again: {loaded.database}.t"
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO t VALUES (7, 'seven', '7')")
+    # The name is done: it is not loaded once more.
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing")
+    assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
+
+
+def test_reload_of_a_table_without_rows_removes_those_of_before(loaded: MirroredDatabase) -> None:
+    """The load of such a table begins and ends in one batch, which reads nothing of it."""
+    with loaded.server.connect(database=loaded.database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute("DELETE FROM pairs")
+        connection.commit()
+    loaded.options["reload"] = f"again: {loaded.database}.pairs"
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing")
+
+
+def test_the_only_table_is_loaded_again_though_its_batch_failed(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    """The batch that failed comes once more, before the load can begin."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    mirrored.options["reloadAfterDdl"] = "false"
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
+    mirrored.run()
+    mirrored.execute("ALTER TABLE t MODIFY n VARCHAR(9)", "INSERT INTO t VALUES (2, 'two')")
+    with pytest.raises(Exception, match="every table is stopped"):
+        mirrored.run()
+    mirrored.options["reload"] = f"again: {database}.t"
+    mirrored.run()
+    mirrored.assert_equal("t")
+
+
+def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
+    """Its batches have numbers that the Delta tables know, and other changes."""
+    checkpoint, copy = loaded.folder / "checkpoint", loaded.folder / "copy"
+    shutil.copytree(checkpoint, copy)
+    for number in range(10, 13):
+        loaded.execute(f"INSERT INTO t VALUES ({number}, 'new', 1)", "UPDATE pairs SET v = v + 1")
+        loaded.run()
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    loaded.execute("UPDATE t SET n = 99 WHERE id = 10", "DELETE FROM t WHERE id = 2")
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO nothing VALUES (1)", "DELETE FROM pairs WHERE a = 1")
+    loaded.run()
+    loaded.assert_equal("t", "pairs", "nothing")
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        pytest.param((1, 3), id="short"),
+        pytest.param(range(1, 17), id="all", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("with_change_log", [False, True])
+def test_a_kill_at_each_commit_of_a_first_load(
+    loaded: MirroredDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: Iterable[int],
+    with_change_log: bool,
+) -> None:
+    kills = KilledCommits(monkeypatch, loaded.target("t"), "after")
+    killed = 0
+    for number in commits:
+        loaded.folder = loaded.folder / "next"
+        if with_change_log:
+            loaded.settings["change_log"] = change_log_of(loaded)
+        kills.left = number
+        with contextlib.suppress(StreamingQueryException):
+            loaded.run()
+        killed += kills.left <= 0
+        kills.left = 0
+        loaded.execute("INSERT INTO nothing SELECT COUNT(*) FROM nothing", "DELETE FROM t LIMIT 1")
+        loaded.run()
+        loaded.assert_equal("t", "pairs", "nothing")
+    assert killed > 1
+
+
+@pytest.mark.parametrize("more", [1, 200])
+def test_a_lost_checkpoint_and_a_log_that_was_begun_anew(
+    spark: SparkSession, own_server: Server, tmp_path: Path, more: int
+) -> None:
+    """The new log's changes lie before the place up to which the table has everything."""
+    own_server.execute("DROP DATABASE IF EXISTS anew")
+    own_server.execute("CREATE DATABASE anew")
+    mirrored = MirroredDatabase(spark, own_server, "anew", tmp_path, startingOffset="latest")
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    mirrored.run()
+    mirrored.execute(*(f"INSERT INTO t VALUES ({n})" for n in range(50)))
+    mirrored.run()
+    own_server.reset_binlog()
+    mirrored.execute(*(f"INSERT INTO t VALUES ({100 + n})" for n in range(more)))
+    mirrored.options["startingOffset"] = "earliest"
+    query = mirrored.mirror("another checkpoint").start(spark, availableNow=True)
+    with pytest.raises(Exception, match="every table is stopped"):
+        query.awaitTermination()
+    stopped = mirrored.delta("t").metadata().configuration["mysqlbinlog.stopped"]
+    assert "another event" in stopped

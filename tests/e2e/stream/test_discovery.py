@@ -1,0 +1,146 @@
+"""A plain `pip install .` is enough for Spark to find the source; other sessions pay nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import venv
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from helpers.parity.decoding import CAPTURED
+from helpers.waiting import patience
+from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAVY = ["pyspark", "pyarrow", "pydantic", "pymysql", "tenacity", "sqlglot", "pandas", "numpy"]
+
+
+def _can_build() -> bool:
+    """Whether what the build asks for is installed here: setuptools 77, Cython 3.1."""
+    try:
+        setuptools, cython = (
+            tuple(int(part) for part in version(name).split(".")[:2])
+            for name in ("setuptools", "cython")
+        )
+        return setuptools >= (77, 0) and cython >= (3, 1)
+    except PackageNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a fresh environment with this checkout installed, and this one's packages."""
+    folder = tmp_path_factory.mktemp("discovery")
+    # pip builds inside the folder that it is given.
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(
+        ROOT / "pyspark_mysqlbinlog",
+        source / "pyspark_mysqlbinlog",
+        ignore=shutil.ignore_patterns("__pycache__", "*.so"),
+    )
+    for room in ("connector", "protocol", "decoder", "checkpoints"):
+        (source / room).symlink_to(Path("pyspark_mysqlbinlog") / room)
+    environment = folder / "environment"
+    venv.create(environment, symlinks=True, with_pip=False)
+    python = environment / "bin" / "python"
+    (site,) = (environment / "lib").glob("python*/site-packages")
+    # The dependencies are there already: in the environment that runs this test.
+    (site / "inherited.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    offline = ["--no-build-isolation", "--no-index"] if _can_build() else []
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    done = subprocess.run(
+        [*command, "--no-deps", "--force-reinstall", *offline, str(source)],
+        # It is looked for and imported here; what runs these tests was installed with the kernel.
+        env=clean_environment() | {"MYSQLBINLOG_KERNEL": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not any((site / room).exists() for room in ("connector", "protocol", "decoder", "tests"))
+    return python
+
+
+def clean_environment() -> dict[str, str]:
+    """Without PYTHONPATH: it could show the checkout in place of what is installed.
+
+    Nor is a kernel asked for, which is not compiled here.
+    """
+    ours = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", VARIABLE)
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def run(python: Path, folder: Path, program: str, **environment: str) -> str:
+    """The last line that a program prints, in an empty folder."""
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [str(python), "-c", textwrap.dedent(program)],
+        cwd=folder,
+        env=clean_environment() | environment,
+        capture_output=True,
+        text=True,
+        timeout=patience(120),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_spark_finds_the_source_without_registration(installed: Path, tmp_path: Path) -> None:
+    program = """
+        import json, sys
+        from pyspark.sql import SparkSession
+        spark = (
+            SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1").getOrCreate()
+        )
+        read = spark.read.format("mysqlbinlog").option("path", sys.argv[1:] or LOG).load()
+        stream = spark.readStream.format("mysqlbinlog").option("host", "h").option("user", "u")
+        import pyspark_mysqlbinlog
+        print(json.dumps([
+            read.count(), read.columns == stream.load().columns, pyspark_mysqlbinlog.__file__
+        ]))
+    """.replace("sys.argv[1:] or LOG", repr(str(CAPTURED / "rotations.*.binlog")))
+    printed = run(installed, tmp_path / "job", program, PYSPARK_PYTHON=str(installed))
+    count, same_columns, file = json.loads(printed)
+    assert count == 26
+    assert same_columns
+    assert Path(file).is_relative_to(installed.parents[1])
+
+
+def loaded_after(python: Path, folder: Path, statement: str) -> list[str]:
+    program = f"""
+        import json, sys
+        {statement}
+        print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+    """
+    modules: list[str] = json.loads(run(python, folder, program))
+    return modules
+
+
+def test_import_is_light(installed: Path, tmp_path: Path) -> None:
+    modules = loaded_after(installed, tmp_path, "import pyspark_mysqlbinlog")
+    assert "pyspark_mysqlbinlog" in modules
+    assert set(HEAVY) & set(modules) == set()
+
+
+def test_look_up_loads_only_what_spark_has_loaded(installed: Path, tmp_path: Path) -> None:
+    spark = loaded_after(installed, tmp_path, "import pyspark.sql.datasource")
+    looked_up = loaded_after(
+        installed,
+        tmp_path,
+        "import pyspark_mysqlbinlog; assert hasattr(pyspark_mysqlbinlog, 'DefaultSource')",
+    )
+    assert set(looked_up) - set(spark) == {"pyspark_mysqlbinlog"}

@@ -1,0 +1,135 @@
+"""What a query's progress says of how far it is behind the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from helpers.servers import Server
+from helpers.streams.spark_session import Reads
+from helpers.waiting import patience, wait_until
+
+Source = dict[str, Any]
+
+
+@pytest.fixture
+def tables(live_server: Server, database: str) -> str:
+    """A database with the tables `wanted` and `other`."""
+    live_server.execute(
+        f"CREATE TABLE `{database}`.wanted (id INT PRIMARY KEY)",
+        f"CREATE TABLE `{database}`.other (id INT PRIMARY KEY)",
+    )
+    return database
+
+
+@pytest.fixture
+def query(
+    spark: SparkSession, live_server: Server, tables: str, tmp_path: Path
+) -> Iterator[StreamingQuery]:
+    """A running query on `wanted`, which delivers into a table in memory."""
+    # Else Spark tells how an idle query is every ten seconds only.
+    spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "200")
+    running = (
+        Reads(spark, live_server)
+        .stream(tables=f"{tables}.wanted", heartbeatInterval="1s", idleOffsetInterval="10m")
+        .writeStream.format("memory")
+        .queryName("delivered")
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    yield running
+    running.stop()
+    spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
+
+
+def progress(query: StreamingQuery, ready: Callable[[Source], bool], what: str) -> Source:
+    """The source's part of the first `lastProgress` that is as it should be."""
+
+    def look() -> Source | None:
+        last = query.lastProgress
+        if last is None:
+            return None
+        source: Source = json.loads(last.json)["sources"][0]
+        return source if source["latestOffset"] is not None and ready(source) else None
+
+    return wait_until(look, what)
+
+
+def is_idle_at(source: Source, end: tuple[str, int]) -> bool:
+    """Of a moment without a batch, in which the server's log ended there."""
+    told = source["latestOffset"]["server"]
+    return source["numInputRows"] == 0 and told is not None and (told["file"], told["pos"]) == end
+
+
+def test_progress_tells_how_far_the_query_is_behind(
+    spark: SparkSession, live_server: Server, tables: str, query: StreamingQuery
+) -> None:
+    # What is written before it would lie in front of the query's start.
+    progress(query, lambda it: it["endOffset"] is not None, "batch 0 is done")
+    live_server.execute(f"INSERT INTO `{tables}`.wanted VALUES (1), (2)")
+    wait_until(lambda: spark.table("delivered").count() == 2, "both rows arrive")
+    before = live_server.position()
+    source = progress(query, lambda it: is_idle_at(it, before), "the query is at the log's end")
+    told = source["latestOffset"]
+    assert (told["bytes_behind"], told["seconds_behind"]) == (0, 0)
+    assert told["last_event_time"] is not None
+    end = source["endOffset"]
+    assert told["delivered"] == {"file": end["file"], "pos": end["pos"]}
+
+    # What only unwanted tables add is no lag, though the offset stays where it was.
+    live_server.execute(
+        *(f"INSERT INTO `{tables}`.other VALUES ({number})" for number in range(50)),
+        "FLUSH BINARY LOGS",
+        f"INSERT INTO `{tables}`.other VALUES (50)",
+    )
+    after = live_server.position()
+    source = progress(query, lambda it: is_idle_at(it, after), "the query is at the log's end")
+    told = source["latestOffset"]
+    assert (told["bytes_behind"], told["seconds_behind"]) == (0, 0)
+    assert (source["endOffset"]["file"], source["endOffset"]["pos"]) == before
+
+
+def test_progress_tells_a_backlog(
+    spark: SparkSession, live_server: Server, tables: str, tmp_path: Path
+) -> None:
+    """A run that finds a backlog in several files: each batch's progress has what was left."""
+    reads = Reads(spark, live_server)
+    options = {"tables": f"{tables}.wanted", "maxBytesPerTrigger": "4k"}
+    assert reads.available_now(tmp_path, **options) == [[]]
+    start = live_server.position()
+    for number in range(3):
+        rows = ", ".join(f"({number * 1000 + row})" for row in range(1000))
+        live_server.execute(f"INSERT INTO `{tables}`.wanted VALUES {rows}")
+        live_server.rotate()
+    end = live_server.position()
+    sizes = dict(live_server.binlog_files())
+    run = (
+        reads.stream(**options)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert run.awaitTermination(patience(300))
+    sources = [json.loads(each.json)["sources"][0] for each in run.recentProgress]
+    batches = [source for source in sources if source["numInputRows"]]
+    assert [source["numInputRows"] for source in batches] == [1000, 1000, 1000]
+    told = [source["latestOffset"] for source in batches]
+    assert told[0]["delivered"] == {"file": start[0], "pos": start[1]}
+
+    def left(delivered: dict[str, Any]) -> int:
+        files = sum(size for file, size in sizes.items() if delivered["file"] <= file < end[0])
+        begin: int = delivered["pos"]
+        return files + end[1] - begin
+
+    # Not known (null) before the server has told the sizes of its files.
+    known = [each for each in told if each["bytes_behind"] is not None]
+    assert known
+    assert [each["bytes_behind"] for each in known] == [left(each["delivered"]) for each in known]
+    assert all(each["seconds_behind"] >= 0 for each in known)

@@ -1,0 +1,84 @@
+"""A buffer and the tail that fills it, as far as the buffer sees one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from helpers.parity.decoding import make_event
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
+from pyspark_mysqlbinlog.protocol.blocks import unpack_events
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+__all__ = ["EMPTY", "Log", "at", "mark", "new_log", "numbers"]
+
+EMPTY = SchemaHistory()
+
+
+def at(pos: int, file: int = 1) -> Position:
+    return Position(file, pos, f"b.{file:06d}")
+
+
+def mark(position: Position) -> BoundaryState:
+    return BoundaryState(position, EMPTY)
+
+
+@dataclass
+class Log:
+    """What the tail would do: one method per transaction.
+
+    Attributes
+    ----------
+    here : the last boundary, as it is spelled now.
+    wanted : (number, end) of every wanted transaction, its end as it was first spelled.
+    """
+
+    buffer: LogBuffer
+    here: Position
+    wanted: list[tuple[int, Position]] = field(default_factory=list)
+    count: int = 0
+
+    def transaction(
+        self, size: int = 100, *, wanted: bool = True, number: int | None = None
+    ) -> Position:
+        """`size` bytes long; the number goes along as its event's table id."""
+        if number is None:
+            self.count += 1
+            number = self.count
+        end = self.here._replace(pos=self.here.pos + size)
+        if wanted:
+            self.buffer.append([self.event(number, size)])
+            self.wanted.append((number, end))
+        self.buffer.boundary(mark(end), size, wanted=wanted)
+        self.here = end
+        return end
+
+    def event(self, number: int, size: int) -> Event:
+        body = number.to_bytes(6, "little") + bytes(size - 25)
+        return make_event(EventType.WRITE_ROWS_EVENT, body, self.here.pos, self.here.file)
+
+    def rotate(self) -> Position:
+        self.here = at(4, self.here.number + 1)
+        self.buffer.advance(mark(self.here))
+        return self.here
+
+
+def new_log(
+    *, capacity: int = 1 << 20, granularity: int = 0, most_spans: int = 1000, start: int = 4
+) -> Log:
+    start_mark = mark(at(start))
+    buffer = LogBuffer(
+        start_mark, capacity=capacity, granularity=granularity, most_spans=most_spans
+    )
+    return Log(buffer, at(start))
+
+
+def numbers(spans: list[Span]) -> list[int]:
+    """The transactions whose events the spans hold."""
+    found = []
+    for span in spans:
+        assert span.blocks is not None
+        found += [int.from_bytes(event.body[:6], "little") for event in unpack_events(span.blocks)]
+    return found

@@ -1,0 +1,116 @@
+"""Log files in, batches out: scanned, filtered and decoded by both implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, StringType, VariantType
+
+from helpers.parity.decode_parity import Decoded, assert_same
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["Chain"]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A reading of log files.
+
+    Attributes
+    ----------
+    folder : holds the files, and nothing else.
+    schemas : of the tables, from the beginning on; others are unknown.
+    options : of the query, but `path`.
+    """
+
+    folder: Path
+    schemas: Sequence[TableSchema]
+    options: Mapping[str, str]
+
+    def assert_same(self) -> Decoded:
+        """Both implementations give the same rows and the same error; returns what the kernel gave.
+
+        Once with ranges that are read from the files, and once with events that are carried, where
+        the filter lets them pass.
+        """
+        options = parse_options({"path": str(self.folder), **self.options})
+        schema = self._arrow_schema(options)
+        partition = self._partition(None)
+        expected, found = (
+            _read(implementation, options, partition, schema) for implementation in ("python", "c")
+        )
+        assert_same(schema, expected, found)
+        blocks = self._carried(options)
+        if blocks is not None:
+            partition = self._partition(blocks)
+            each = (
+                _read(implementation, options, partition, schema)
+                for implementation in ("python", "c")
+            )
+            assert_same(schema, *each)
+        return found
+
+    def _partition(self, blocks: tuple[EventBlock, ...] | None) -> RangePartition:
+        log = FileLog.find(str(self.folder))
+        start = log.begins()[0]
+        history = SchemaHistory()
+        for schema in self.schemas:
+            history = history.with_table(start, schema)
+        return RangePartition(start, log.end(), history.pack(), (), True, blocks, log=log)
+
+    def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
+        """The wanted events, in blocks that end anywhere."""
+        log = FileLog.find(str(self.folder))
+        filtering = EventFilter(options.table_filter(True).captures, operations=options.operations)
+        kept = []
+        try:
+            for event in log.events(log.begins()[0]):
+                kept.extend(filtering.feed(event))
+        except MySQLBinlogError:
+            return None
+        parts = (kept[at : at + 3] for at in range(0, len(kept), 3))
+        return tuple(block for part in parts for block in pack_events(part))
+
+    def _arrow_schema(self, options: Options) -> pa.Schema:
+        kind: DataType
+        match options.payload_kind:
+            case "json":
+                kind = StringType()
+            case "variant":
+                kind = VariantType()
+            case "struct":
+                columns = options.column_filter(True)
+                wants = options.table_filter(True).captures
+                wanted = [one for one in self.schemas if wants(one.database, one.table)]
+                nested = options.table_filter(True).nests
+                kind = payload_type(wanted, options.struct_options, columns, nested=nested)
+        return arrow_schema(output_schema(kind, rescued=options.rescues))
+
+
+def _read(
+    implementation: Any, options: Options, partition: RangePartition, schema: pa.Schema
+) -> Decoded:
+    chosen: Implementation = implementation
+    batches: list[pa.RecordBatch] = []
+    with using(chosen):
+        try:
+            batches.extend(read_range(options, partition, schema))
+        except MySQLBinlogError as error:
+            return Decoded(batches, error)
+    return Decoded(batches, None)

@@ -1,0 +1,207 @@
+"""Logs that a real MySQL 9.7.4 wrote, as `path` reads them, and what SELECT showed.
+
+A replay holds each row by its primary key. What an image does not have stays as it was; a before
+image must be what is held. Columns that DDL filled, without events, are not compared where no event
+gave them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, StringType, VariantType
+
+from helpers.parity.payload_faces import as_json_rows, struct_image, variant_image
+from helpers.replay import Number, _load, captured_schemas, payload_token, select_token
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.schemas.initial_history import history_of_files
+from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, TableSchema
+
+__all__ = ["LATER", "assert_agree", "assert_equals_select", "describe", "read", "schemas_of"]
+
+LATER = Path(__file__).resolve().parents[2] / "data" / "binlogs97"
+Row = Mapping[str, Any]
+
+
+def describe(scenario: str) -> dict[str, Any]:
+    """The scenario's JSON file."""
+    found: dict[str, Any] = json.loads((LATER / f"{scenario}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def schemas_of(scenario: str, tables: Iterable[str] = ()) -> list[TableSchema]:
+    """The scenario's tables at its end, or some of them."""
+    described = describe(scenario)
+    wanted = {name: each for name, each in described["tables"].items() if name in (tables or name)}
+    return captured_schemas({**described, "tables": wanted})
+
+
+def read(path: str, payload: str, **more: str) -> list[dict[str, Any]]:
+    """The rows of files."""
+    options = parse_options({"path": path, "payload": payload, **more})
+    kinds: dict[str, DataType] = {"json": StringType(), "variant": VariantType()}
+    kind = kinds.get(payload) or read_payload_type(options)
+    reader = MySQLBinlogReader(options, output_schema(kind, rescued=options.rescues))
+    batches: list[pa.RecordBatch] = []
+    for part in reader.partitions():
+        batches.extend(reader.read(part))
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def assert_equals_select(
+    rows: Iterable[Row],
+    scenario: str,
+    payload: str,
+    tables: Iterable[str] = (),
+    *,
+    renamed: Mapping[str, str] | None = None,
+) -> None:
+    """The rows, replayed, are what SELECT showed of these tables, or of all.
+
+    renamed : columns that DDL renamed. What an image has besides is of a dropped column.
+    """
+    schemas = schemas_of(scenario, tables)
+    renamed = renamed or {}
+    held: dict[tuple[str, ...], dict[str, str | None]] = {}
+    last: tuple[int, ...] = ()
+    columns = {
+        (schema.table, column.name): column for schema in schemas for column in schema.columns
+    }
+    texts = rows if payload == "json" else as_json_rows(rows, schemas, payload)
+    for row in texts:
+        seq = tuple(row["seq"].values())
+        assert seq > last, "seq must grow"
+        last = seq
+        schema = next(each for each in schemas if each.table == row["table"])
+        if row["op"] == "t":
+            held = {key: each for key, each in held.items() if key[0] != row["table"]}
+            continue
+        before, after = (
+            _tokens(row[side], row["table"], columns, renamed) for side in ("before", "after")
+        )
+        absent = {tuple(name.split(".", 1)) for name in row["source"]["missing"] or ()}
+        for side, image in (("before", before), ("after", after)):
+            assert image is None or not any((side, name) in absent for name in image)
+        old: dict[str, str | None] = {}
+        if before is not None:
+            old = held.pop(_key(schema, before), {})
+            assert old, f"no row for {before}"
+            differing = {
+                name: (old.get(name), value)
+                for name, value in before.items()
+                if old.get(name) not in (value, None)
+            }
+            assert not differing, f"(held, before) {differing}"
+        if after is not None:
+            # A JSON column that an update's image does not have may have changed in part.
+            unknown = [name for name in old if columns[row["table"], name].type == "json"]
+            kept = {name: old[name] for name in old if name not in unknown}
+            new = {**kept, **after}
+            held[_key(schema, new)] = new
+    for schema in schemas:
+        shown = describe(scenario)["tables"][schema.table]["rows"]
+        mine = {key: row for key, row in held.items() if key[0] == schema.table}
+        assert len(mine) == len(shown)
+        for texts_of_row in shown:
+            expected = {
+                column.name: select_token(column, text)
+                for column, text in zip(schema.columns, texts_of_row, strict=True)
+            }
+            found = mine[_key(schema, expected)]
+            for name, value in expected.items():
+                assert found.get(name) in (value, None), (
+                    schema.table,
+                    name,
+                    found.get(name),
+                    value,
+                )
+                if found.get(name) is None and value is not None:
+                    assert (schema.table, name) in _GIVEN_BY_DDL, (schema.table, name)
+
+
+# Columns whose values came by ADD COLUMN … DEFAULT.
+_GIVEN_BY_DDL = frozenset({("t", "n"), ("like_it", "j"), ("like_it", "v")})
+
+
+def _key(schema: TableSchema, row: Mapping[str, str | None]) -> tuple[str, ...]:
+    return (schema.table, *(row[name] or "" for name in schema.primary_key))
+
+
+def _tokens(
+    text: str | None, table: str, columns: Mapping[Any, Any], renamed: Mapping[str, str]
+) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    images = {renamed.get(name, name): value for name, value in _load(text).items()}
+    return {
+        name: payload_token(columns[table, name], value)
+        for name, value in images.items()
+        if (table, name) in columns
+    }
+
+
+def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path: str) -> None:
+    """Rows of payload=json, and the same ones of another payload, whatever DDL is between them.
+
+    path : the files, whose history has the types of the columns at each row.
+    """
+    options = parse_options({"path": path, "payload": "json"})
+    log = FileLog.open(path)
+    history = history_of_files(log, options)
+    for row, other in zip(rows, others, strict=True):
+        for name in ("op", "database", "table", "seq", "source"):
+            mine, theirs = row[name], other[name]
+            if name == "source":
+                # A struct also lacks what other versions of the table have.
+                either = {"missing": None, "invalid_dates": None}
+                mine, theirs = mine | either, theirs | either
+            assert mine == theirs
+        position = log.position(row["source"]["file"], row["source"]["pos"])
+        schema = history.at(position, row["database"], row["table"])
+        assert schema is not None
+        rescued = json.loads(
+            other.get("_rescued_data") or "{}", parse_int=Number, parse_float=Number
+        )
+        dates = dict(each.rsplit("=", 1) for each in other["source"]["invalid_dates"] or ())
+        for side in ("before", "after"):
+            mine, theirs = row[side], other[side]
+            assert (mine is None) == (theirs is None)
+            if mine is None:
+                continue
+            images = _load(mine)
+            if payload == "variant":
+                found = _load(variant_image(schema, theirs))
+            else:
+                part = theirs
+                if list(theirs) == [row["database"]]:
+                    part = theirs[row["database"]][row["table"]]
+                left = rescued.get(side, {})
+                in_struct = [
+                    each for each in schema.columns if each.name in part and each.name not in left
+                ]
+                lacking = set(part) - {each.name for each in schema.columns}
+                missing = other["source"]["missing"] or []
+                assert {f"{side}.{name}" for name in lacking} <= set(missing)
+                here = replace(schema, columns=tuple(in_struct))
+                # The struct's field may be a string that holds any integer.
+                chosen = {
+                    each.name: int(value)
+                    if each.type in INTEGER_TYPES and isinstance(value := part[each.name], str)
+                    else part[each.name]
+                    for each in in_struct
+                }
+                found = _load(struct_image(here, side, chosen, missing, dates))
+                found |= left
+            typed = {column.name: column for column in schema.columns}
+            assert {name: payload_token(typed[name], value) for name, value in found.items()} == {
+                name: payload_token(typed[name], value) for name, value in images.items()
+            }

@@ -1,0 +1,108 @@
+"""One change log in a Delta table of delta-rs, and batches of it, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from helpers.mirrors.table_batches import NAME
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import COLUMNS, ChangeLog
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["LogBatches", "change_row", "log_position"]
+
+_SCHEMA = TableSchema(*NAME, (ColumnSchema("id", "int", nullable=False),), ("id",))
+
+
+def log_position(pos: int, base: str = "bin") -> Position:
+    """A place in the only file of a base name."""
+    return Position.of(f"{base}.000001", pos)
+
+
+def change_row(op: str, pos: int, number: int, *, epoch: int = 0) -> dict[str, Any]:
+    """One row of the stream: `r` of a load, or `c` of the log."""
+    row = -1 if op == "r" else 0
+    place = {"file": 1, "pos": pos, "row": row}
+    source = {"file": "bin.000001", "pos": pos, "row": row, "query": None}
+    after = f'{{"id": {number}}}'
+    return {"op": op, "after": after, "seq": {"epoch": epoch, **place}, "source": source}
+
+
+class LogBatches:
+    """The change log, and how far it has come.
+
+    Attributes
+    ----------
+    state : what the checkpoint has of it, as `AppliedStates` keeps it.
+    """
+
+    def __init__(self, folder: Path, query: str = "q") -> None:
+        self.folder, self.query = folder, query
+        self.number, self.start = 0, log_position(100)
+        self.log_of_batch = LogIdentity("uuid", 0, "bin")
+        self.load: SnapshotState | None = None
+        self.state: AppliedState | None = None
+        self.again()
+
+    def again(self) -> None:
+        """As a new process has it, with what the checkpoint has."""
+        self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
+        self.log = ChangeLog(NAME, self.target, lambda _: None, self.state)
+
+    def batch(
+        self,
+        end: int,
+        *rows: dict[str, Any],
+        load: SnapshotState | None = None,
+        fails: bool = False,
+        is_noted: bool = True,
+        into: LogIdentity | None = None,
+    ) -> None:
+        """One batch, up to a place; the log is stopped where it fails.
+
+        fails : the rows can't be appended.
+        is_noted : the checkpoint gets to know of it; else the process ends before.
+        into : the log into which the batch leads, and brings nothing.
+        """
+        before = self.log_of_batch
+        log = self.log_of_batch = into or before
+        position = log_position(end, log.base)
+        batch = Batch(
+            self.query,
+            self.number,
+            self.start,
+            position,
+            CommitMarker(log, pack_position(position), None, (self.query, self.number)),
+            load,
+            snapshot_before=self.load,
+            log_before=before if into is not None else None,
+        )
+        self.number, self.start, self.load = self.number + 1, position, load
+        changes = pa.Table.from_pylist(list(rows), COLUMNS)
+        versions = TableVersions(((Position.of(f"{log.base}.000001", 4), _SCHEMA),))
+        try:
+            if fails:
+                raise MirrorError("the disk of the test", table="d.t")
+            self.log.append(changes, versions, batch)
+        except MirrorError as error:
+            self.log.stop(error, batch)
+        if is_noted:
+            self.state = self.log.state
+
+    def ops(self) -> list[tuple[str, str | None]]:
+        """The rows by `seq`, each with what it is and the row that it leaves."""
+        rows: Sequence[dict[str, Any]] = self.target._there().to_pyarrow_table().to_pylist()
+        ordered = sorted(rows, key=lambda row: tuple(row["seq"].values()))
+        return [(row["op"], row["after"]) for row in ordered]

@@ -1,0 +1,85 @@
+"""Change logs of a mirror's tables: their rows in order, and what they leave when replayed."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from helpers.mirrors.delta_mirrors import MirroredDatabase
+
+__all__ = [
+    "assert_keyless_replay",
+    "assert_replay",
+    "change_log_of",
+    "log_of",
+    "replayed",
+    "rows_of_log",
+]
+
+
+def change_log_of(mirrored: MirroredDatabase) -> str:
+    """Where the change logs are, as DeltaMirror takes it."""
+    return f"{mirrored.folder}/changes/{{database}}/{{table}}"
+
+
+def log_of(mirrored: MirroredDatabase, table: str) -> Path:
+    return mirrored.folder / "changes" / mirrored.database / table
+
+
+def rows_of_log(mirrored: MirroredDatabase, table: str) -> list[dict[str, Any]]:
+    """By `seq`; AssertionError where a change is there twice."""
+    rows: list[dict[str, Any]] = DeltaTable(log_of(mirrored, table)).to_pyarrow_table().to_pylist()
+    rows.sort(key=lambda row: tuple(row["seq"].values()))
+    changes = [tuple(row["seq"].values()) for row in rows if row["op"] not in {"r", "reset"}]
+    assert len(changes) == len(set(changes)), f"{table}: a change is there twice"
+    return rows
+
+
+def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
+    """What the changes leave, as docs/reference/delta-mirror.md says how to replay them."""
+    table: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        if row["op"] in {"reset", "t"} or _drops(row):
+            table.clear()
+        before, after = (
+            None if row[side] is None else json.loads(row[side], parse_float=Decimal)
+            for side in ("before", "after")
+        )
+        if before is not None:
+            table.pop(tuple(before[name] for name in key), None)
+        if after is not None:
+            table[tuple(after[name] for name in key)] = after
+    return list(table.values())
+
+
+def assert_replay(mirrored: MirroredDatabase, table: str, *key: str) -> list[dict[str, Any]]:
+    """AssertionError unless the change log leaves what SELECT shows; gives its rows."""
+    rows = rows_of_log(mirrored, table)
+    names, selected = mirrored.select(table)
+    # What is there from before an ALTER has the columns of its time: those that came are NULL.
+    found = [tuple(row.get(name) for name in names) for row in replayed(rows, *key)]
+    assert repr(sorted(found, key=repr)) == repr(selected), table
+    return rows
+
+
+def assert_keyless_replay(mirrored: MirroredDatabase, table: str) -> None:
+    """AssertionError unless the change log of a table `(v INT)` leaves the rows SELECT shows."""
+    changes = rows_of_log(mirrored, table)
+    # Changes before all of its rows are in them.
+    begins = [at for at, row in enumerate(changes) if row["op"] in {"reset", "t"}]
+    rows: list[int] = []
+    for row in changes[max(begins, default=0) :]:
+        if row["before"] is not None:
+            rows.remove(json.loads(row["before"])["v"])
+        if row["after"] is not None:
+            rows.append(json.loads(row["after"])["v"])
+    assert sorted(rows) == sorted(row[0] for row in mirrored.select(table)[1]), table
+
+
+def _drops(row: dict[str, Any]) -> bool:
+    query = str(row["source"]["query"])
+    return row["op"] == "ddl" and query.startswith("/* data-losing */ DROP ")

@@ -1,0 +1,105 @@
+"""A real server's log followed by the tracker, beside what information_schema shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from helpers.servers import Server
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.settings import current_position, explicit_timestamps
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["Follower", "with_all_keys"]
+
+
+@dataclass
+class Follower:
+    """A tracker that reads one server's log; `here` is how far.
+
+    fitted : table maps that were compared with what the tracker knew there.
+    """
+
+    server: Server
+    database: str
+    client: ReplicaClient
+    log: ServerLog
+    tracker: SchemaTracker
+    here: Position
+    fitted: int = 0
+
+    @classmethod
+    @contextmanager
+    def of(cls, server: Server, database: str) -> Iterator[Follower]:
+        """Begins with a baseline, as a stream does; one database is wanted."""
+        # Many connections: see LocalServer.connect.
+        settings = server.settings(ssl_mode="DISABLED")
+        with ReplicaClient.connect(settings) as client:
+
+            def wants(name: str, table: str) -> bool:
+                return name == database
+
+            here = current_position(client)
+            log = ServerLog(settings)
+            history, _ = history_of_server(
+                client, log, here, wants, case_sensitive=True, uncaptured=True
+            )
+            tracker = SchemaTracker(
+                history,
+                wants,
+                case_sensitive=True,
+                complete=lambda _: True,
+                explicit_timestamps=explicit_timestamps(client),
+            )
+            yield cls(server, database, client, log, tracker, here)
+
+    def catch_up(self) -> None:
+        """Follow the log to its end; each table map must fit what is known there of its table."""
+        end = current_position(self.client)
+        for event in self.log.events(self.here):
+            here = self.log.position(event.file, event.start)
+            if here >= end:
+                break
+            if event.type == EventType.QUERY_EVENT:
+                logged = LoggedStatement.read(event.body, self.client.server_version)
+                if logged.statement.kind in DDL_KINDS:
+                    self.tracker.follow(event, logged, here._replace(pos=event.end))
+            elif event.type == EventType.TABLE_MAP_EVENT:
+                table_map = TableMap.parse(event.body)
+                schema = self.tracker.history.at(here, table_map.database, table_map.table)
+                if table_map.database == self.database and schema is not None:
+                    check_fit(table_map, schema)
+                    self.fitted += 1
+        self.here = end
+
+    def now(self, table: str, database: str | None = None) -> TableSchema | str:
+        """What the tracker knows of a table; or why it does not."""
+        name = database or self.database, table
+        history = self.tracker.history
+        return history.at(self.here, *name) or history.unknown_reason(self.here, *name)
+
+    def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
+        """What information_schema shows of the database's tables."""
+        wanted = database or self.database
+        found = read_table_schemas(self.client, lambda name, _: name == wanted)
+        return {schema.table: schema for schema in found}
+
+
+def with_all_keys(ours: TableSchema, theirs: TableSchema) -> TableSchema:
+    """Ours with all unique keys of theirs, where its own are among them.
+
+    Not all need be known (live/schemas/test_unique_keys).
+    """
+    known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
+    return replace(ours, unique_keys=theirs.unique_keys) if known <= there else ours

@@ -1,0 +1,62 @@
+"""A log through the filter: what it kept, and where it said the log may be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from helpers.logs.events import LogBuilder, xa_prepare_body
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+__all__ = ["GROUP", "Filtered", "filtered", "wants", "xa", "xid"]
+
+T = EventType
+Captures = Callable[[str, str], bool]
+
+
+def wants(database: str, table: str) -> bool:
+    """Tables d.t and d.u are wanted, d.x is not."""
+    return database == "d" and table in {"t", "u"}
+
+
+class Filtered:
+    """A whole log through the filter."""
+
+    def __init__(self, events: Iterable[Event], wanted: Captures = wants, **settings: Any) -> None:
+        self.filtering = EventFilter(wanted, **settings)
+        self.kept: list[Event] = []
+        self.ends: list[int] = []
+        self.statements: list[StatementKind] = []
+        for event in events:
+            self.kept += self.filtering.feed(event)
+            if self.filtering.ended:
+                self.ends.append(event.end)
+            if self.filtering.statement is not None:
+                self.statements.append(self.filtering.statement.statement.kind)
+
+    @property
+    def types(self) -> list[str]:
+        return [
+            T(event.type).name.removesuffix("_EVENT").removesuffix("_LOG") for event in self.kept
+        ]
+
+
+def filtered(log: LogBuilder, **settings: Any) -> Filtered:
+    return Filtered(log.events(), **settings)
+
+
+# What is kept of a transaction with one statement.
+GROUP = ["QUERY", "TABLE_MAP", "WRITE_ROWS", "XID"]
+
+
+def xid(gtrid: bytes) -> str:
+    """As the server spells it."""
+    return f"X'{gtrid.hex()}',X'',1"
+
+
+def xa(log: LogBuilder, gtrid: bytes, table: str, *, one_phase: bool = False) -> LogBuilder:
+    """A transaction that is prepared, with a row of this table."""
+    log.query(f"XA START {xid(gtrid)}").rows(1, table, 1).query(f"XA END {xid(gtrid)}")
+    return log.add(T.XA_PREPARE_LOG_EVENT, xa_prepare_body(gtrid, one_phase=one_phase))

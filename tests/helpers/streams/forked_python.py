@@ -1,0 +1,333 @@
+"""Python processes for Spark that start in milliseconds: forks of one that has imported much.
+
+Spark starts a Python process for every streaming source and every plan, and each imports PySpark
+from a zip file, which has nothing compiled: 2 to 4 seconds of CPU. And a source's process that does
+not call back within ten seconds, which is a constant in Spark, fails its query: on a machine with
+much to do that ends tests of which nothing is wrong.
+
+`quick_workers` starts a server that has imported other people's libraries, and gives the path of a
+program to be Spark's PYSPARK_PYTHON. That program hands its arguments, environment, folder, stdin,
+stdout and stderr to the server over a socket; the server forks, and the fork then runs as that
+Python would. The program ends as its fork does, and a fork ends with its program::
+
+    JVM -> program (no imports) -> socket -> server -> fork: runs -m pyspark.…
+
+A second server has imported the package under test, too, and is asked where Python would import the
+same one: with the paths of the test run, and not from its working directory.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypedDict
+
+__all__ = ["REAL_PYTHON", "quick_workers"]
+
+# For the environment of whoever measures or kills the processes that Spark starts.
+REAL_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+# What the processes of Spark and of our source import of other people's. What is missing in an
+# older PySpark is imported by whoever needs it.
+PRELOADED = (
+    "encodings.idna",
+    "importlib.metadata",
+    "pandas",
+    "pyarrow",
+    "pyarrow.compute",
+    "pydantic",
+    "pydantic._internal._generate_schema",
+    "pydantic.fields",
+    "pydantic.functional_validators",
+    "pydantic.json_schema",
+    "pydantic.main",
+    "pydantic.types",
+    "pymysql",
+    "pymysql.cursors",
+    "pyspark.daemon",
+    "pyspark.sql.connect.client",
+    "pyspark.sql.connect.session",
+    "pyspark.sql.datasource",
+    "pyspark.sql.datasource_internal",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    "pyspark.sql.worker.create_data_source",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.worker",
+    "tenacity",
+)
+
+# What it imports of the package, and of what that imports late.
+PACKAGE = (
+    "pyspark_mysqlbinlog.connector.source.batch_reader",
+    "pyspark_mysqlbinlog.connector.source.datasource",
+    "pyspark_mysqlbinlog.connector.source.stream_reader",
+    "sqlglot.dialects.mysql",
+)
+# Spark's archives are on the path of its processes. Their modules are imported already, and to read
+# what is in them takes longer than all else that a source's process does.
+_ARCHIVES = (".zip", ".jar")
+
+# With -I and -S it imports nothing but these four.
+_PROGRAM = """#!{python} -IS
+import array, json, os, socket, sys
+
+given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+# Spark names each of them twice.
+paths = list(dict.fromkeys(path for path in given if path and not path.endswith({archives!r})))
+is_same = paths == {paths!r} and os.environ.get("PYTHONSAFEPATH")
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r} + (".package" if is_same else ""))
+    asked = {{
+        "argv": sys.argv[1:], "env": dict(os.environ), "folder": os.getcwd(), "paths": paths
+    }}
+    data = json.dumps(asked).encode()
+    fds = array.array("i", [0, 1, 2])
+    server.sendmsg(
+        [len(data).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
+    )
+    server.sendall(data)
+    # Whoever waits for the end of these streams waits for the fork's.
+    for fd in (0, 1, 2):
+        os.close(fd)
+    status = server.recv(1)
+os._exit(status[0] if status else 1)
+"""
+
+
+@contextlib.contextmanager
+def quick_workers() -> Iterator[str]:
+    """A server of forks; while it runs, it is what Spark takes for Python, and JVMs start quickly.
+
+    Gives the path of the program. Environments that are made from this one inherit it.
+    """
+    # Here, for the server of forks is this file as a program, and must not import PySpark by it.
+    from helpers.streams.quick_java import java_options
+
+    java = {"JDK_JAVA_OPTIONS": java_options()}
+    before = {name: os.environ.get(name) for name in (*REAL_PYTHON, *java)}
+    with tempfile.TemporaryDirectory(prefix="python-") as folder:
+        address = f"{folder}/socket"
+        program = Path(folder) / "python"
+        paths = [*dict.fromkeys(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
+        values = {"python": sys.executable, "address": address, "paths": paths}
+        program.write_text(_PROGRAM.format(**values, archives=_ARCHIVES))
+        program.chmod(0o700)
+        # Spark's own setting for its workers; a library that starts threads can't be forked.
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            "PYTHONHASHSEED": "0",
+            "PYTHONUNBUFFERED": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        with subprocess.Popen(
+            [sys.executable, "-P", __file__, address, *paths],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        ) as server:
+            assert server.stdout is not None
+            for _ in range(2):
+                ready = server.stdout.readline()
+                assert ready == b"ready\n", "a server of Python processes has ended at its start"
+            os.environ.update({**dict.fromkeys(REAL_PYTHON, str(program)), **java})
+            try:
+                yield str(program)
+            finally:
+                for name, value in before.items():
+                    if value is None:
+                        del os.environ[name]
+                    else:
+                        os.environ[name] = value
+                # It ends its forks, and itself, when its stdin does.
+
+
+class _Asked(TypedDict):
+    """What a program wants to be: as Python would be called."""
+
+    argv: list[str]
+    env: dict[str, str]
+    folder: str
+    # Those of the environment, without archives.
+    paths: list[str]
+
+
+class _Server:
+    """Forks on demand, and tells each program how its fork has ended."""
+
+    def __init__(self, address: str) -> None:
+        self._programs: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(address)
+        self._listener.listen(100)
+        # A signal writes a byte here, and so ends the wait.
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        signal.set_wakeup_fd(self._waker)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def run(self) -> None:
+        for fd in (sys.stdin.fileno(), self._woken, self._listener.fileno()):
+            self._selector.register(fd, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd == sys.stdin.fileno():
+                    self._end_all()
+                    return
+                if key.fd == self._woken:
+                    os.read(self._woken, 100)
+                elif key.fd == self._listener.fileno():
+                    self._fork()
+                else:
+                    self._end(key.data)
+            self._reap()
+
+    def _fork(self) -> None:
+        program, _ = self._listener.accept()
+        asked, fds = _receive(program)
+        pid = os.fork()
+        if pid == 0:
+            self._selector.close()
+            self._listener.close()
+            for other in self._programs.values():
+                other.close()
+            program.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(self._woken)
+            os.close(self._waker)
+            for number, fd in enumerate(fds):
+                os.dup2(fd, number)
+                os.close(fd)
+            _become(asked)
+        for fd in fds:
+            os.close(fd)
+        self._programs[pid] = program
+        self._selector.register(program, selectors.EVENT_READ, pid)
+
+    def _end(self, pid: int) -> None:
+        """The program was killed: its fork must not outlive it."""
+        if pid in self._programs:
+            self._forget(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._programs:
+                code = os.waitstatus_to_exitcode(status)
+                with contextlib.suppress(OSError):
+                    # As a shell tells a signal.
+                    self._programs[pid].send(bytes([code if code >= 0 else 128 - code]))
+                self._forget(pid)
+
+    def _forget(self, pid: int) -> None:
+        program = self._programs.pop(pid)
+        self._selector.unregister(program)
+        program.close()
+
+    def _end_all(self) -> None:
+        for pid in self._programs:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _receive(program: socket.socket) -> tuple[_Asked, list[int]]:
+    fds = array.array("i")
+    size, controls, _, _ = program.recvmsg(4, socket.CMSG_SPACE(3 * fds.itemsize))
+    for _, _, data in controls:
+        fds.frombytes(data)
+    left = int.from_bytes(size, "big")
+    parts: list[bytes] = []
+    while left:
+        part = program.recv(min(left, 1 << 16))
+        assert part, "the program was killed while it asked"
+        parts.append(part)
+        left -= len(part)
+    asked: _Asked = json.loads(b"".join(parts))
+    return asked, list(fds)
+
+
+def _become(asked: _Asked) -> None:
+    """Run what Python was called for, and end the process as Python would."""
+    argv, environment, folder = asked["argv"], asked["env"], asked["folder"]
+    code = 1
+    try:
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        ours = asked["paths"]
+        sys.path[:0] = ours if environment.get("PYTHONSAFEPATH") else [folder, *ours]
+        importlib.invalidate_caches()
+        # Its __main__ is made anew: it was imported as another's.
+        while argv[0] in ("-u", "-B"):
+            argv = argv[1:]
+        if argv[0] == "-m":
+            sys.argv = argv[1:]
+            sys.modules.pop(argv[1], None)
+            runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        elif argv[0] == "-c":
+            sys.argv = ["-c", *argv[2:]]
+            exec(compile(argv[1], "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            sys.argv = argv
+            runpy.run_path(argv[0], run_name="__main__")
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except Exception:  # noqa: BLE001 - as Python ends: the error is shown, the code is 1
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(code)
+
+
+def _import(*modules: str) -> None:
+    for module in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+
+
+def main(address: str, *paths: str) -> None:
+    _import(*PRELOADED)
+    # Pydantic looks for plugins among all installed packages when the first model is made.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pydantic").create_model("Preloaded")
+    if os.fork() == 0:
+        address += ".package"
+        sys.path[:0] = paths
+        _import(*PACKAGE)
+    # A worker collects garbage after each task: it need not look at what was here before the fork.
+    gc.collect()
+    gc.freeze()
+    served = _Server(address)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    served.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,145 @@
+"""A streaming query as a program of its own, to be stopped and killed from outside.
+
+Run as ``python stream_driver.py SETTINGS.json``; `live.stream_process` writes the settings and is
+the other end of all the files named there. Each batch's rows become one file, written under another
+name and renamed, so that a killed driver leaves a whole file or none. A batch that runs a second
+time must give the same rows as the first time, or the query fails.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
+
+# This file is run as a program, which puts its own folder first.
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from helpers.streams.spark_session import (  # noqa: E402 (after the path is set)
+    FAITHFUL_CHECKPOINTS,
+    make_spark,
+)
+
+
+class Output:
+    """The sink: one file of JSON lines for each batch."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        _hold(self._folder, "hold-before-sink", batch)
+        numbered = frame.select(sf.spark_partition_id().alias("partition"), "*")
+        row = sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})
+        lines = [found[0] for found in numbered.select(row).collect()]
+        target = self._folder / f"batch-{batch:06}.jsonl"
+        if target.exists():
+            _assert_same_rows(target.read_text(), lines, batch)
+        written = target.with_suffix(".writing")
+        written.write_text("".join(f"{line}\n" for line in lines))
+        written.replace(target)
+        _hold(self._folder, "hold-after-sink", batch)
+
+
+def _hold(folder: Path, name: str, batch: int | None = None) -> None:
+    """Stand still (in this batch) for as long as somebody outside wants it."""
+    gate = folder / name
+    while gate.exists():
+        (folder / f"{name}-reached").write_text("" if batch is None else str(batch))
+        time.sleep(0.005)
+
+
+def held_source(folder: Path) -> type[DataSource]:
+    """The data source, which stands still between the steps of a batch where it is told to.
+
+    Spark pickles these classes by value, as all of a program's own.
+    """
+
+    class HeldReader(MySQLBinlogStreamReader):
+        def initialOffset(self) -> dict[str, Any]:
+            _hold(folder, "hold-before-initial")
+            return super().initialOffset()
+
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+            _hold(folder, "hold-before-latest")
+            return super().latestOffset(start, limit)
+
+        def partitions(
+            self, start: dict[str, Any], end: dict[str, Any]
+        ) -> Sequence[InputPartition]:
+            _hold(folder, "hold-before-partitions")
+            return super().partitions(start, end)
+
+    class HeldSource(MySQLBinlogDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "mysqlbinlog_held"
+
+        def streamReader(self, schema: StructType) -> HeldReader:
+            return HeldReader(self._parsed(), schema)
+
+    return HeldSource
+
+
+def _assert_same_rows(before: str, now: list[str], batch: int) -> None:
+    first, second = _rows(before.splitlines()), _rows(now)
+    if first != second:
+        raise RuntimeError(
+            f"batch {batch} ran again with other rows: {len(first)} before, {len(second)} now"
+        )
+
+
+def _rows(lines: list[str]) -> list[dict[str, Any]]:
+    """In log order; how a batch is cut into partitions may differ.
+
+    Loaded rows are read again as they are then.
+    """
+    rows = [row for row in map(json.loads, lines) if row["op"] != "r"]
+    for row in rows:
+        del row["partition"]
+    return sorted(rows, key=lambda row: tuple(row["seq"].values()))
+
+
+def main(settings: dict[str, Any]) -> None:
+    folder = Path(settings["folder"])
+    spark = make_spark(
+        **{
+            # Every batch of the run stays in the checkpoint, for whoever looks at it afterwards.
+            "spark.sql.streaming.minBatchesToRetain": "1000000",
+            # It is killed while it writes them.
+            "spark.sql.streaming.checkpointFileManagerClass": FAITHFUL_CHECKPOINTS,
+        }
+    )
+    source = held_source(folder)
+    spark.dataSource.register(source)
+    changes = spark.readStream.format(source.name()).options(**settings["options"]).load()
+    query = (
+        changes.writeStream.foreachBatch(Output(folder))
+        .option("checkpointLocation", settings["checkpoint"])
+        .start()
+    )
+    stop = folder / "stop"
+    while query.isActive:
+        if stop.exists():
+            query.stop()
+        time.sleep(0.02)
+    error = query.exception()
+    if error is not None:
+        raise error
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

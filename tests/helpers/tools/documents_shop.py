@@ -1,0 +1,178 @@
+"""The shop that the documents speak of: their blocks of code run here, against one database."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+from helpers.servers import Server
+from helpers.waiting import patience, wait_until
+
+__all__ = ["ORDERS", "ROOT", "Shop", "Writing", "blocks", "open_shop"]
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Diagrams, and texts that no language is given for.
+_DRAWN = {"", "text"}
+
+_SECRET = "s3cret-Wort!"
+# The columns of the table.
+ORDERS = "id INT PRIMARY KEY, status VARCHAR(20), total DECIMAL(10,2)"
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    """(language, code) of each block of a document, in order.
+
+    name : below docs/, such as ``how-to/tune.md``; or ``README.md``.
+    """
+    path = ROOT / name if name == "README.md" else ROOT / "docs" / name
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [(language, code) for language, code in found if language not in _DRAWN]
+
+
+class Shop:
+    """The database that the documents speak of, and how their blocks run here."""
+
+    def __init__(self, spark: SparkSession, server: Server, folder: Path) -> None:
+        self.spark = spark
+        self.server = server
+        self.folder = folder
+        self.begin = server.position()
+        self.names: dict[str, Any] = {"spark": spark}
+        password = folder / "password"
+        password.write_text(_SECRET, encoding="utf-8")
+        self._here = {
+            'host="127.0.0.1", port=3357, user="tutorial", password="tutorial"': (
+                f"host={server.host!r}, port={server.port}, user={server.user!r},"
+                f" password={server.password!r}"
+            ),
+            '"checkpoints/': f'"{folder}/checkpoints/',
+            'f"lake/': f'f"{folder}/tutorial_lake/',
+            '.option("host", "db.example")': f'.option("host", "{server.host}")'
+            f'.option("port", {server.port})',
+            'host="127.0.0.1"': f'host="{server.host}", port={server.port}',
+            '"host": "db.example"': f'"host": "{server.host}", "port": "{server.port}"',
+            'host="db.example"': f'host="{server.host}", port={server.port}',
+            'host="db"': f'host="{server.host}", port={server.port}',
+            "mysql-bin.000042:4": "{}:{}".format(*self.begin),
+            "/run/secrets/mysql": str(password),
+            '"…"': f'"{_SECRET}"',
+            "'…'": f"'{_SECRET}'",
+            "/lake/": f"{folder}/lake/",
+            # Delta's jars are not on this session; delta-rs writes the tables of the others.
+            'format("delta")': 'format("parquet")',
+            "query.awaitTermination()": "query.processAllAvailable()",
+        }
+
+    def as_here(self, code: str) -> str:
+        """A block with the server and the folder that are here."""
+        for there, here in self._here.items():
+            code = code.replace(there, here)
+        return code
+
+    def python(self, code: str) -> None:
+        """Run a block; what it names is there for the next one."""
+        exec(compile(self.as_here(code), "recipe", "exec"), self.names)
+
+    def sql(self, code: str) -> None:
+        """Run a block's statements as the administrator."""
+        statements = self.as_here(code).split(";")
+        self.server.execute(*filter(None, (text.strip() for text in statements)))
+
+    def write(self, first: int) -> None:
+        """Changes of every kind: of keys (also swapped ones), deletes, keys that come back."""
+        rows = ", ".join(f"({first + n}, 'placed', {n}.50)" for n in range(20))
+        self.server.execute(
+            f"INSERT INTO orders VALUES {rows}",
+            f"UPDATE orders SET status = 'ñ漢' WHERE id = {first}",
+            f"UPDATE orders SET id = {first + 100} WHERE id = {first + 1}",
+            f"UPDATE orders SET id = {first + 101} WHERE id = {first + 2}",
+            f"UPDATE orders SET id = {first + 2} WHERE id = {first + 101}",
+            f"DELETE FROM orders WHERE id IN ({first + 3}, {first + 4})",
+            f"INSERT INTO orders VALUES ({first + 4}, NULL, NULL)",
+            # Each takes the place that the one before it left, in one statement.
+            f"DELETE FROM orders WHERE id = {first + 5}",
+            f"UPDATE orders SET id = id - 1 WHERE id > {first + 5} AND id < {first + 9}"
+            " ORDER BY id",
+            f"UPDATE orders SET total = total + 1 WHERE id = {first + 100}",
+            database="shop",
+        )
+
+    def truncate(self) -> None:
+        self.server.execute("TRUNCATE TABLE orders", database="shop")
+
+    def wait_for_end(self, query: Any) -> None:
+        """Until the query has delivered all that is in the log now."""
+        self.write(900)  # a wanted row moves the offset
+        end = self.server.position()
+
+        def reached() -> bool:
+            assert query.exception() is None, query.exception()
+            if query.lastProgress is None:
+                return False
+            offset = query.lastProgress["sources"][0]["endOffset"]
+            offset = json.loads(offset) if isinstance(offset, str) else offset
+            return offset is not None and (offset["file"], offset["pos"]) >= end
+
+        wait_until(reached, f"{end} is reached", 300, every=0.1)
+        query.stop()
+
+    def selected(self) -> list[tuple[Any, ...]]:
+        rows = self.server.execute("SELECT id, status, total FROM orders", database="shop")
+        assert len(rows) > 10
+        return sorted(rows)
+
+
+class Writing:
+    """Changes from another thread, for as long as the block lasts."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self.rounds = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        wait_until(lambda: self.rounds > 1, "changes are written", 60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        rounds = self.rounds
+        wait_until(lambda: self.rounds > rounds, "changes were written to the end", 60)
+        self._stopped.set()
+        self._thread.join(patience(60))
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.01):
+            if self.rounds % 10 == 5:
+                self._shop.truncate()
+            self._shop.server.execute("DELETE FROM orders", database="shop")
+            self._shop.write(0)
+            self.rounds += 1
+
+
+@contextmanager
+def open_shop(spark: SparkSession, server: Server, folder: Path) -> Iterator[Shop]:
+    """The database, with an empty table and the account that README gives."""
+    server.execute(
+        "DROP DATABASE IF EXISTS shop",
+        "CREATE DATABASE shop DEFAULT CHARACTER SET utf8mb4",
+        f"CREATE TABLE shop.orders ({ORDERS})",
+    )
+    made = Shop(spark, server, folder)
+    users = "SELECT user FROM mysql.user WHERE user = 'spark'"
+    if server.execute(users):
+        server.execute("DROP USER 'spark'@'%'")
+    made.sql(next(code for language, code in blocks("README.md") if language == "sql"))
+    yield made
+    for query in spark.streams.active:
+        query.stop()
+    server.execute("DROP DATABASE shop", "DROP USER 'spark'@'%'")

@@ -1,0 +1,308 @@
+"""ALTER TABLE followed in the log of real servers: the columns must be information_schema's."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
+from random import Random
+
+import pymysql
+import pytest
+
+from helpers.logs.live_log import new_database
+from helpers.schemas.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
+from helpers.schemas.random_alters import RandomDdl, drop_hashed_keys
+from helpers.schemas.tracker_harness import Follower, with_all_keys
+from helpers.servers import LocalServer, Server
+from live.conftest import DATABASE
+from pyspark_mysqlbinlog.tables import TableSchema
+
+TABLES = ("t", "u", "v", "W w", "漢")
+
+
+STATEMENTS = 300
+
+
+def keeps_default(follower: Follower) -> bool:
+    """Whether CONVERT TO may leave the table's default: then it hangs on collations."""
+    return follower.server.version().startswith("5.6.")
+
+
+def is_mysql9(follower: Follower) -> bool:
+    return follower.server.version().startswith("9.")
+
+
+def is_unknown_text(ours: TableSchema | str) -> bool:
+    """Whether it says that CONVERT TO beside a new definition of a text is not followed."""
+    return isinstance(ours, str) and "does not take from the definition alone" in ours
+
+
+def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
+    """Whether they are the same; the table's default may be unknown where it may be kept.
+
+    Not all unique keys need be known (test_unique_keys_live).
+    """
+    if isinstance(ours, TableSchema):
+        ours = with_all_keys(ours, theirs)
+    if kept and isinstance(ours, TableSchema) and ours.charset is None:
+        return replace(ours, charset=theirs.charset) == theirs
+    return ours == theirs
+
+
+def made_others(ours: TableSchema | str) -> bool:
+    """Whether the server has mangled labels, which is not followed."""
+    return isinstance(ours, str) and "change in" in ours
+
+
+def difference(ours: TableSchema | str, theirs: TableSchema) -> object:
+    """What is not the same, for a message."""
+    if isinstance(ours, str):
+        return ours
+    columns = [
+        (mine, other) for mine, other in zip_longest(ours.columns, theirs.columns) if mine != other
+    ]
+    rest = [(each.primary_key, each.charset, each.unique_keys) for each in (ours, theirs)]
+    return columns or rest
+
+
+Case = tuple[str, str]
+
+
+SINGLE = [(BASE, f"ALTER TABLE {{table}} {clauses}") for clauses in ALTERS]
+
+
+def attempt(server: Server, database: str, cases: list[Case]) -> dict[int, str]:
+    """Run each on a table of its own; why the server refused which."""
+    refused = {}
+    with server.connect(database=database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        for index, (create, alter) in enumerate(cases):
+            table = f"t{index}"
+            try:
+                cursor.execute(create.replace("{table}", table))
+                cursor.execute(alter.replace("{table}", table))
+            except pymysql.MySQLError as error:
+                refused[index] = f"{alter}: {error}"
+    return refused
+
+
+def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
+    """Run each on a table of its own, and compare all of them; returns what was refused."""
+    refused = attempt(follower.server, DATABASE, cases)
+    follower.catch_up()
+    theirs = follower.from_server()
+    kept = keeps_default(follower)
+    wrong, relabelled = [], set()
+    for index, (_, alter) in enumerate(cases):
+        if f"t{index}" not in theirs:
+            # Its CREATE is one of those that this server refuses.
+            assert is_mysql9(follower)
+            assert index in refused
+            continue
+        ours, expected = follower.now(f"t{index}"), theirs[f"t{index}"]
+        if is_mysql9(follower) and is_unknown_text(ours):
+            assert "CONVERT TO" in alter, alter
+        elif made_others(ours):
+            relabelled.add(index)
+        elif not same(ours, expected, kept=kept):
+            wrong.append((alter, difference(ours, expected)))
+    assert wrong == []
+    marked = {index for index, (_, alter) in enumerate(cases) if alter in RELABELLED}
+    assert relabelled == marked - refused.keys()
+    return list(refused.values())
+
+
+# What each server does not know, or does not allow.
+REFUSED = {
+    "mysql56": (
+        "RENAME COLUMN", "RENAME INDEX", "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD",
+        "SET STATEMENT", "NOWAIT", "ONLINE", "COLLATE DEFAULT", "Incorrect prefix key",
+        # MODIFY of a column that the same statement adds.
+        "Unknown column 'z'", "Unknown column 'a'", "Unknown column 'b'", "Unknown column 'c'",
+        "Conflicting declarations", "is not valid for CHARACTER SET", "IGNORE TABLE",
+    ),
+    "mysql9": (
+        "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD", "SET STATEMENT", "NOWAIT", "ONLINE",
+        "COLLATE DEFAULT", "Incorrect prefix key", "Unknown column 'z'", "Unknown column 'a'",
+        "Unknown column 'b'", "Unknown column 'c'", "Conflicting declarations",
+        "is not valid for CHARACTER SET", "IGNORE TABLE",
+        # Qualified names of columns, and CHARACTER SET DEFAULT of a table.
+        "near '.z INT", "near '.a ", "near '.c ", "near '.a,", "near 'DEFAULT",
+        "non-boolean type specified to a check constraint",
+    ),
+    "mariadb": (
+        "Key column 'a' doesn't exist", "SERIAL NULL", "ADD period INT",
+        "is not valid for CHARACTER SET",
+    ),
+}  # fmt: skip
+
+
+def assert_rejected(
+    follower: Follower, refused: list[str], at_most: int, more_on_mysql9: int = 0
+) -> None:
+    kind = "mysql9" if is_mysql9(follower) else "mysql56"
+    words = REFUSED["mariadb" if follower.server.is_mariadb else kind]
+    unexpected = [each for each in refused if not any(word in each for word in words)]
+    assert unexpected == [], "\n".join(unexpected)
+    assert len(refused) <= at_most + (more_on_mysql9 if is_mysql9(follower) else 0)
+
+
+def test_single_alters(follower: Follower) -> None:
+    assert_rejected(follower, run_cases(follower, SINGLE), at_most=23, more_on_mysql9=13)
+
+
+def test_other_statements(follower: Follower) -> None:
+    assert_rejected(follower, run_cases(follower, OTHERS), at_most=12, more_on_mysql9=2)
+
+
+def test_character_sets_of_table_and_column(follower: Follower) -> None:
+    refused = run_cases(follower, CHARACTER_SETS)
+    assert_rejected(follower, refused, at_most=60, more_on_mysql9=4)
+
+
+@pytest.mark.slow
+def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> None:
+    cases = SINGLE + OTHERS + CHARACTER_SETS
+    with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
+        refused = [cases[index] for index in attempt(mysql56, one, cases)]
+        assert attempt(mariadb, other, refused) == {}
+
+
+@pytest.mark.one_server
+def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
+    """The tables are what information_schema shows after every statement."""
+    ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])
+    done: list[str] = []
+    kept = keeps_default(follower)
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        while len(done) < STATEMENTS:
+            sql = ddl.statement()
+            try:
+                cursor.execute(sql)
+            except pymysql.MySQLError:
+                continue
+            done.append(sql)
+            drop_hashed_keys(cursor)
+            for table in TABLES:
+                with suppress(pymysql.MySQLError):
+                    cursor.execute(f"INSERT INTO `{table}` () VALUES ()")
+            follower.catch_up()
+            theirs = follower.from_server()
+            ours = {name: follower.now(name) for name in theirs}
+            unknown = {name for name in theirs if is_unknown_text(ours[name])}
+            assert is_mysql9(follower) or not unknown
+            wrong = [
+                (name, difference(ours[name], schema))
+                for name, schema in theirs.items()
+                if name not in unknown and not same(ours[name], schema, kept=kept)
+            ]
+            assert wrong == [], "\n".join([f"DDL_SEED={ddl_seed}", *done[-8:]])
+            known = {name for name in TABLES if not isinstance(follower.now(name), str)}
+            assert known <= theirs.keys()
+            # What becomes of them afterwards is not known, either.
+            for name in unknown:
+                cursor.execute(f"DROP TABLE `{name}`")
+    assert follower.fitted > STATEMENTS
+
+
+def test_a_conversion_that_changes_no_column(follower: Follower) -> None:
+    """5.6 then changes the table's default with its columns' collations, or not at all.
+
+    So what is added without a character set is not known there; with one it is, and where the
+    statement does anything else besides.
+    """
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        for table, collation in (("t", "utf8_general_ci"), ("u", "utf8_bin")):
+            column = f"s VARCHAR(9) CHARACTER SET utf8 COLLATE {collation}"
+            cursor.execute(f"CREATE TABLE {table} ({column}) DEFAULT CHARSET latin1")
+            cursor.execute(f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8")
+            cursor.execute(f"ALTER TABLE {table} ADD a VARCHAR(9) CHARACTER SET gbk")
+            cursor.execute(f"CREATE TABLE {table}{table} LIKE {table}")
+            cursor.execute(f"ALTER TABLE {table} ADD b VARCHAR(9)")
+            cursor.execute(
+                f"ALTER TABLE {table}{table} CONVERT TO CHARACTER SET utf8mb4, ADD b VARCHAR(9)"
+            )
+    follower.catch_up()
+    theirs = follower.from_server()
+    if not keeps_default(follower):
+        assert {theirs[table].charset for table in "tu"} == {"utf8"}
+    else:
+        assert [theirs[table].charset for table in "tu"] == ["latin1", "utf8"]
+        for table in "tu":
+            reason = follower.now(table)
+            assert isinstance(reason, str)
+            assert "column 'b' has a character set that its definition" in reason
+            del theirs[table]
+    assert {table: follower.now(table) for table in theirs} == theirs
+
+
+def test_a_rename_behind_wait(mariadb: LocalServer) -> None:
+    with new_database(mariadb, "waiting") as name, Follower.of(mariadb, name) as follower:
+        mariadb.execute(
+            "CREATE TABLE t (a INT)",
+            "CREATE TABLE u (b INT)",
+            "ALTER TABLE t WAIT 5 RENAME TO x",
+            "RENAME TABLE u NOWAIT TO t",
+            database=name,
+        )
+        follower.catch_up()
+        assert {table: follower.now(table) for table in "tx"} == follower.from_server()
+        assert isinstance(follower.now("u"), str)
+
+
+# ALTER TABLE of a table in a database with another default than the session's.
+OF_DATABASES = [
+    "CHARACTER SET DEFAULT, ADD z TEXT",
+    "CONVERT TO CHARACTER SET DEFAULT, ADD z TEXT",
+    "CONVERT TO CHARACTER SET DEFAULT",
+    "CONVERT TO CHARACTER SET DEFAULT, CHARACTER SET ucs2, ADD z TEXT",
+]
+
+
+def test_the_default_of_which_database(follower: Follower) -> None:
+    """An option takes that of the table's; CONVERT TO the session's, but in MariaDB."""
+    with (
+        new_database(follower.server, "gbk_default") as other,
+        follower.server.connect(database=DATABASE) as connection,
+    ):
+        cursor = connection.cursor()
+        cursor.execute(f"ALTER DATABASE {other} CHARSET gbk")
+        for index, clauses in enumerate(OF_DATABASES):
+            for database in (DATABASE, other):
+                table = f"{database}.t{index}"
+                cursor.execute(f"CREATE TABLE {table} (b VARCHAR(9)) CHARSET utf8")
+                with suppress(pymysql.MySQLError):  # conflicting declarations
+                    cursor.execute(f"ALTER TABLE {table} {clauses}")
+        if is_mysql9(follower):
+            with pytest.raises(pymysql.err.ProgrammingError, match="near 'DEFAULT'"):
+                cursor.execute(f"CREATE TABLE {other}.made (s TEXT) CHARACTER SET DEFAULT")
+            compare_defaults(follower, other)
+            return
+        cursor.execute(f"ALTER TABLE {other}.t0 CHARACTER SET DEFAULT, ADD y TEXT, RENAME moved")
+        cursor.execute(f"CREATE TABLE {other}.made (s TEXT) CHARACTER SET DEFAULT")
+        # MySQL takes the last one for the table, and converts the columns in either case.
+        convert, default = "CONVERT TO CHARACTER SET utf8mb4", "CHARACTER SET DEFAULT"
+        for table, clauses in (
+            ("made", f"{convert}, {default}"),
+            ("made2", f"{default}, {convert}"),
+            ("made3", f"{convert}, {default}, ADD z TEXT"),
+            ("made4", f"{default}, {convert}, ADD z TEXT"),
+        ):
+            if table != "made":
+                cursor.execute(f"CREATE TABLE {other}.{table} (s TEXT) CHARACTER SET DEFAULT")
+            cursor.execute(f"ALTER TABLE {other}.{table} {clauses}")
+        compare_defaults(follower, other)
+
+
+def compare_defaults(follower: Follower, other: str) -> None:
+    follower.catch_up()
+    for database in (DATABASE, other):
+        theirs = follower.from_server(database)
+        ours = {table: follower.now(table, database) for table in theirs}
+        assert len(ours) >= len(OF_DATABASES) - 1
+        assert ours == {table: theirs[table] for table in ours}

@@ -1,0 +1,113 @@
+"""DDL whose event says otherwise than its text: failed, flagged, of temporary tables."""
+
+from __future__ import annotations
+
+import pymysql
+import pytest
+
+from helpers.logs.live_log import new_database
+from helpers.schemas.tracker_harness import Follower
+from helpers.servers import LocalServer
+from live.conftest import DATABASE
+
+
+def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
+    """Its statement has the flag of temporary tables, since it dropped one."""
+    with new_database(mariadb, "replaced") as name, Follower.of(mariadb, name) as follower:
+        mariadb.execute(
+            "CREATE TABLE t (id INT, s VARCHAR(9))",
+            "CREATE OR REPLACE TABLE t (s VARCHAR(9), e ENUM('a'))",
+            "CREATE TABLE u (id INT, s TEXT)",
+            "CREATE OR REPLACE TABLE u SELECT * FROM t",
+            "CREATE TEMPORARY TABLE tmp (s TEXT CHARACTER SET latin1) DEFAULT CHARSET latin1",
+            "CREATE TABLE v SELECT * FROM tmp",
+            "CREATE TABLE w LIKE tmp",
+            database=name,
+        )
+        follower.catch_up()
+        theirs = follower.from_server()
+        assert {table: follower.now(table) for table in "tuv"} == {t: theirs[t] for t in "tuv"}
+        assert "character set" in str(follower.now("w"))
+
+
+def test_statements_that_failed(follower: Follower) -> None:
+    """What is logged with its error did a part of its work, and nobody knows which."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=InnoDB")
+        cursor.execute("CREATE TABLE c (id INT, FOREIGN KEY (id) REFERENCES p (id)) ENGINE=InnoDB")
+        for table in ("o", "q", "r"):
+            cursor.execute(f"CREATE TABLE {table} (id INT)")
+        for failing in (
+            "DROP TABLE IF EXISTS p",
+            "DROP TABLE p, o",
+            "DROP TABLE q, nobody_has_this",
+            "CREATE OR REPLACE TABLE r (a TEXT PRIMARY KEY)",
+        ):
+            with pytest.raises(pymysql.MySQLError):
+                cursor.execute(failing)
+        cursor.execute("CREATE TABLE IF NOT EXISTS p (other INT)")
+        cursor.execute("CREATE TABLE IF NOT EXISTS q (other INT)")
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert {"p", "c", "q"} <= theirs.keys()
+    for table in (*"pcoqr",):
+        ours = follower.now(table)
+        assert isinstance(ours, str) or ours == theirs[table], table
+    assert follower.now("q") == theirs["q"], "all that was there was dropped"
+
+
+def test_temporary_tables_in_statement_format(follower: Follower) -> None:
+    """Their DDL is in the log, under names that hide those of real tables: nobody can tell them."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (id INT)")
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("CREATE TEMPORARY TABLE t (other INT)")
+        cursor.execute("ALTER TABLE t ADD v INT")
+        cursor.execute("TRUNCATE TABLE t")
+        cursor.execute("CREATE TABLE `like` LIKE t")
+        cursor.execute("ALTER TABLE t RENAME TO u")
+        cursor.execute("ALTER TABLE t ADD v INT")
+        cursor.execute("DROP TABLE u")
+    follower.catch_up()
+    assert isinstance(follower.now("like"), str)
+    assert "changed it when its columns were not known" in str(follower.now("t"))
+
+
+def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> None:
+    """All that it does behind that has the flag of temporary tables."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        for table in ("t", "u", "v"):
+            cursor.execute(f"CREATE TABLE {table} (a INT, b INT)")
+        cursor.execute(
+            "CREATE PROCEDURE p() BEGIN CREATE TEMPORARY TABLE tmp (q INT);"
+            " INSERT INTO tmp VALUES (1); ALTER TABLE t CHANGE a b INT, CHANGE b a INT;"
+            " RENAME TABLE u TO w; DROP TABLE v; CREATE TABLE v (c INT); END"
+        )
+        cursor.execute("CALL p()")
+    follower.catch_up()
+    theirs = follower.from_server()
+    if follower.server.name == "mariadb11":  # it logs no temporary tables, and has no such flag
+        assert follower.now("t") == theirs["t"]
+    else:
+        assert "may be of a temporary table" in str(follower.now("t"))
+    assert follower.now("v") == theirs["v"]
+    if follower.server.name == "mysql56":  # which renames no temporary tables
+        assert follower.now("w") == theirs["w"]
+
+
+def test_tables_that_mariadb_flags_as_temporary(mariadb: LocalServer) -> None:
+    """With such a default each statement of a table has the flag: its ALTER makes it unknown."""
+    with new_database(mariadb, "flagged") as name, Follower.of(mariadb, name) as follower:
+        create = "(a INT, b BIGINT DEFAULT (CONNECTION_ID()))"
+        mariadb.execute(f"CREATE TABLE t {create}", f"CREATE TABLE u {create}", database=name)
+        follower.catch_up()
+        assert {table: follower.now(table) for table in "tu"} == follower.from_server()
+        mariadb.execute(
+            "ALTER TABLE t ADD d INT", "ALTER TABLE u ADD d INT, RENAME TO v", database=name
+        )
+        follower.catch_up()
+        for table in "tuv":
+            assert "may be of a temporary table" in str(follower.now(table))

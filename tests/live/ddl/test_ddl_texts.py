@@ -1,0 +1,280 @@
+"""The texts of DDL: character sets, escapes, sql_modes and what the server makes of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pymysql
+import pytest
+
+from helpers.logs.live_log import new_database
+from helpers.schemas.tracker_harness import Follower
+from helpers.servers import LocalServer
+from live.conftest import DATABASE
+from pyspark_mysqlbinlog.tables import TableSchema
+
+# What clients may write in, with names and labels in it; in gbk and sjis some end in a backslash.
+CLIENTS = [
+    ("latin1", "prix é", "Übermaß"),
+    ("gbk", "誠許", "汉\\字"),
+    ("sjis", "表ソ", "能\\'予"),
+    ("big5", "許功蓋", "許'功"),
+    ("cp1251", "Привет", "ёлка"),
+    ("koi8r", "Привет", "ёлка"),
+    ("utf8", "漢字é", "é\\n"),
+    ("utf8mb4", "漢字é", "é"),
+]
+
+
+@pytest.mark.parametrize(("charset", "name", "label"), CLIENTS)
+def test_statements_in_the_clients_charset(
+    follower: Follower, charset: str, name: str, label: str
+) -> None:
+    """A log has a client's bytes as they came; what the server writes itself is UTF-8."""
+    with follower.server.connect(database=DATABASE, charset=charset) as connection:
+        cursor = connection.cursor()
+        text = connection.escape(label)
+        cursor.execute(
+            f"CREATE TABLE `{name}` (id INT PRIMARY KEY, `{name}` ENUM({text}, 'x')"
+            f" CHARACTER SET utf8 DEFAULT {text} COMMENT {text}) DEFAULT CHARSET utf8"
+        )
+        cursor.execute(f"CREATE TABLE made SELECT * FROM `{name}`")
+        cursor.execute(f"ALTER TABLE `{name}` ADD `{name}2` SET({text}) CHARACTER SET utf8")
+        cursor.execute(f"CREATE TABLE `{name}_gone` (id INT)")
+        cursor.execute(f"DROP TABLE `{name}_gone`")
+        cursor.execute(f"CREATE TEMPORARY TABLE tmp LIKE `{name}`")
+        cursor.execute("CREATE TABLE `of tmp` LIKE tmp")
+        cursor.execute(f"ALTER TABLE made RENAME `{name} made`")
+    follower.catch_up()
+    theirs = follower.from_server()
+    ours = {table: follower.now(table) for table in theirs}
+    # The server logs it without its character set: a replica makes it another table.
+    made_like_it = ours.pop("of tmp")
+    # 9.x logs those of the columns. But these clients' bytes may be UTF-8, too.
+    if follower.server.is_mysql9() and charset not in {"latin1", "cp1251", "koi8r"}:
+        assert made_like_it == replace(theirs["of tmp"], charset=None)
+    else:
+        assert "character set" in str(made_like_it)
+    assert ours == {table: theirs[table] for table in ours}
+    assert set(ours) == {name, f"{name} made"}
+    assert label in theirs[name].columns[1].labels
+    for gone in ("made", f"{name}_gone", "tmp"):
+        assert isinstance(follower.now(gone), str)
+
+
+def test_backslashes_of_the_servers_own(follower: Follower) -> None:
+    """It doubles them in its own texts, also where the session's mode makes nothing of them."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute(r"CREATE TABLE t (e ENUM('a\\b', 'c\nd', '\\', 'q''\\\\'))")
+        cursor.execute("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
+        cursor.execute("CREATE TABLE u SELECT * FROM t")
+        cursor.execute(r"CREATE TABLE v (e ENUM('a\\b', 'c\nd', '\'))")
+        # As SHOW CREATE TABLE has it, and as MariaDB logs LIKE a temporary table.
+        shown = "CREATE TABLE `{}` (\n  `e` enum({}) DEFAULT NULL\n) ENGINE=InnoDB COMMENT='\\'"
+        cursor.execute(shown.format("w", r"'a\\b'"))
+        cursor.execute(shown.format("x", "'ab'"))
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert "may have backslashes added by the server" in str(follower.now("w"))
+    assert {name: follower.now(name) for name in "tuvx"} == {name: theirs[name] for name in "tuvx"}
+
+
+# What a session says first, what it creates, and what is said of the table: nothing if it is known.
+# `{made}` is what CREATE … SELECT copies, `{name}` the table that must be as the server has it.
+SESSIONS = [
+    # Literals go through the connection's character set, whatever the column could hold.
+    ("SET NAMES utf8", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "not in utf8,"),
+    ("SET NAMES utf8mb4", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "unseen"),
+    (
+        "SET NAMES utf8, character_set_connection = latin1",
+        "CREATE TABLE {name} (e SET('ж', 'b') CHARACTER SET utf8)",
+        "not in latin1,",
+    ),
+    (
+        "SET NAMES utf8, character_set_connection = latin1",
+        "CREATE TABLE {name} (`ж` ENUM('é') CHARACTER SET utf8 COMMENT 'ж')",
+        "",
+    ),
+    (
+        "SET NAMES binary",
+        "CREATE TABLE {name} (e ENUM('é') CHARACTER SET latin1)",
+        "not in ascii,",
+    ),
+    ("SET NAMES binary", "CREATE TABLE {name} (e ENUM('é') CHARACTER SET utf8)", ""),
+    ("SET NAMES utf8, character_set_connection = latin1", "CREATE TABLE {name} LIKE {made}", ""),
+    # What the server writes itself: in its own quotes, and in some modes without character sets.
+    ("SET NAMES latin1, sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
+    ("SET sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
+    *(
+        (
+            f"SET sql_mode = '{mode}'",
+            "CREATE TABLE {name} (s TEXT) DEFAULT CHARSET latin1 SELECT 1 AS a",
+            "has a character set that its definition",
+        )
+        for mode in ("ANSI", "ORACLE", "NO_TABLE_OPTIONS")
+    ),
+    (
+        "SET sql_mode = 'MYSQL40'",
+        "CREATE TABLE {name} (s TEXT CHARACTER SET latin1) SELECT 1 AS a",
+        "has a character set that its definition",
+    ),
+    # Types that are others in some modes.
+    ("SET sql_mode = 'MAXDB'", "CREATE TABLE {name} (a TIMESTAMP, b TIMESTAMP(3) NOT NULL)", ""),
+    ("SET sql_mode = 'ORACLE'", "CREATE TABLE {name} (a DATE, b BLOB, c BLOB(10), d TEXT)", ""),
+]
+
+
+GONE_MODES = ("ORACLE", "NO_TABLE_OPTIONS", "MYSQL40", "MAXDB")
+
+
+@pytest.mark.parametrize(("session", "create", "words"), SESSIONS)
+def test_what_hangs_on_the_session(
+    follower: Follower, session: str, create: str, words: str
+) -> None:
+    """Either it is what the server has, or it is not known."""
+    if follower.server.is_mysql9() and any(mode in session for mode in GONE_MODES):
+        pytest.skip("8.0 and later have no such sql_mode")
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE `née` (`prix é` INT, e ENUM('é') CHARACTER SET utf8)")
+        cursor.execute(session)
+        # In the client's character set.
+        charset = {"latin1": "latin-1"}.get(session.split()[2].rstrip(","), "utf-8")
+        text = create.format(name="t", made="`née`" if "QUOTES" not in session else '"née"')
+        connection.query(text.encode(charset))
+        follower.catch_up()
+        ours, theirs = follower.now("t"), follower.from_server()["t"]
+        if words == "unseen":
+            # Of such labels information_schema shows question marks.
+            assert isinstance(ours, TableSchema)
+            assert ours.columns[0].labels == ("😀",)
+        elif words:
+            assert isinstance(ours, str)
+            assert words in ours
+        else:
+            assert ours == theirs or replace(theirs, charset=None) == ours
+
+
+# Of sql_mode ORACLE, and what MariaDB writes in it; DATE and TIMESTAMP of either in any mode.
+ORACLE_TYPES = (
+    "VARCHAR2(10)", "VARCHAR2(70000)", "NUMBER", "NUMBER(5)", "NUMBER(10,2) UNSIGNED", "CLOB",
+    "CLOB CHARACTER SET utf8", "RAW(16)", "RAW(70000)", "DATE", "BLOB", "BLOB(9)", "TIMESTAMP(3)",
+)  # fmt: skip
+QUALIFIED_TYPES = (
+    "mariadb_schema.date", "oracle_schema.date", "maxdb_schema.timestamp(3)",
+    "mariadb_schema.timestamp(3) NOT NULL", "mariadb_schema.varchar(9)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "kinds"), [("ORACLE", ORACLE_TYPES + QUALIFIED_TYPES), ("", QUALIFIED_TYPES)]
+)
+def test_types_of_oracle(mariadb: LocalServer, mode: str, kinds: tuple[str, ...]) -> None:
+    with new_database(mariadb, "oracle") as name, Follower.of(mariadb, name) as follower:
+        with mariadb.connect(database=name) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SET sql_mode = '{mode}'")
+            for index, kind in enumerate(kinds):
+                cursor.execute(f"CREATE TABLE t{index} (a {kind}, b INT)")
+            cursor.execute("SET sql_mode = ''")
+            cursor.execute("CREATE TABLE t (a DATE, b TIMESTAMP(2), c BLOB, d TINYBLOB)")
+            cursor.execute("SET sql_mode = 'ORACLE'")
+            cursor.execute("CREATE TABLE made SELECT * FROM t")
+        follower.catch_up()
+        theirs = follower.from_server()
+        ours = {table: follower.now(table) for table in theirs}
+        # In this mode the server writes no character set of the table.
+        theirs["made"] = replace(theirs["made"], charset=None)
+        assert ours == theirs
+
+
+def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (a ENUM('ж') CHARACTER SET utf8, b INT)")
+        cursor.execute("SET NAMES latin1")
+        cursor.execute("ALTER TABLE t ADD c SET('x') CHARACTER SET utf8, DROP b")
+        follower.catch_up()
+        assert follower.now("t") == follower.from_server()["t"]
+        cursor.execute("SET NAMES utf8, character_set_connection = latin1")
+        cursor.execute("ALTER TABLE t MODIFY c SET('ё') CHARACTER SET utf8")
+    follower.catch_up()
+    assert "not in latin1," in str(follower.now("t"))
+
+
+def test_a_definition_that_a_client_copied(follower: Follower) -> None:
+    """UTF-8 over a connection that says latin1: the server has what it was told, `Ã©`."""
+    shown = "CREATE TABLE `t` (\n  `é` int(11) DEFAULT NULL,\n  `e` enum('é') DEFAULT NULL\n)"
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES latin1")
+        cursor.execute(f"{shown} ENGINE=InnoDB DEFAULT CHARSET=utf8")
+    follower.catch_up()
+    assert [column.name for column in follower.from_server()["t"].columns] == ["Ã©", "e"]
+    assert "character set that its client declared" in str(follower.now("t"))
+
+
+def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> None:
+    """MariaDB reads them as the session would have, and logs them as if they had been read so."""
+    with new_database(mariadb, "read_with") as name, Follower.of(mariadb, name) as follower:
+        mariadb.execute(
+            "SET STATEMENT sql_mode='REAL_AS_FLOAT' FOR CREATE TABLE t (a REAL)",
+            "SET STATEMENT lock_wait_timeout=9, sql_mode='' FOR CREATE TABLE u (a REAL)",
+            "CREATE TABLE v (a INT)",
+            "SET STATEMENT sql_mode='REAL_AS_FLOAT' FOR ALTER TABLE v ADD b REAL",
+            "SET STATEMENT lock_wait_timeout=9 FOR CREATE TABLE w (a REAL)",
+            database=name,
+        )
+        follower.catch_up()
+        assert all("changes SQL_MODE" in str(follower.now(table)) for table in "tuv")
+        assert follower.now("w") == follower.from_server()["w"]
+
+
+def test_letters_beyond_the_bmp(follower: Follower) -> None:
+    """The server keeps none in names, and writes none in its own statements."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        with suppress(pymysql.MySQLError):
+            cursor.execute("CREATE TABLE `x😀` (`b😀` INT, `漢` INT)")
+        cursor.execute("CREATE TABLE e (l ENUM('😀', 'é') CHARACTER SET utf8mb4)")
+        cursor.execute("CREATE TABLE f SELECT l FROM e")
+    follower.catch_up()
+    theirs = follower.from_server()
+    for table in theirs.keys() - {"e", "f"}:
+        assert follower.now(table) == theirs[table]
+    assert "beyond U+FFFF" in str(follower.now("f"))
+
+
+def test_labels_with_a_byte_of_0(follower: Follower) -> None:
+    """The server keeps what is in front of it."""
+    written = (
+        r"e ENUM('a\0b', 'c', '\0x', ' \0', 'd\0 ', 'e \0') CHARACTER SET {0},"
+        r" s SET('é\0x', 'y', 'z\0') CHARACTER SET {0}"
+    )
+    charsets = ("utf8", "utf8mb4", "latin1", "gbk", "ucs2", "utf16", "utf16le", "utf32")
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES utf8, sql_mode = ''")
+        for charset in charsets:
+            cursor.execute(f"CREATE TABLE {charset} ({written.format(charset)})")
+        cursor.execute("CREATE TABLE hex (e ENUM(0x6100, 0x620063) CHARACTER SET latin1)")
+        cursor.execute("CREATE TABLE bin (e ENUM(0x6100, 0x620063) CHARACTER SET binary)")
+        cursor.execute(r"CREATE TABLE later (a INT)")
+        cursor.execute(r"ALTER TABLE later ADD e ENUM('a\0b', 'c') CHARACTER SET latin1")
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert len(theirs) == len(charsets) + 3
+    for name, schema in theirs.items():
+        assert follower.now(name) == schema, name
+
+
+def test_a_letter_of_sjis_that_looks_like_a_backslash(follower: Follower) -> None:
+    with follower.server.connect(database=DATABASE, charset="latin1") as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES sjis")
+        connection.query(b"CREATE TABLE t (e ENUM('\x81\x5fn') CHARACTER SET sjis)")
+    follower.catch_up()
+    assert isinstance(follower.now("t"), str)

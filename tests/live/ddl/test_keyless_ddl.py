@@ -1,0 +1,63 @@
+"""DDL of a table without a key: what a stream that loads tables again asks the server for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from helpers.servers import Server
+from helpers.streams.source_runner import ids
+from live.conftest import NewStream
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.schemas import schema_guard
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+
+
+@pytest.mark.parametrize(
+    ("definition", "statements", "is_read"),
+    [
+        ("id INT, b INT", ["ADD c INT DEFAULT 7", "ADD d INT NOT NULL DEFAULT 8"], False),
+        # Of a column that may be NULL it is no key yet.
+        ("id INT, b INT, UNIQUE (id)", ["ADD c INT"], False),
+        ("id INT, b INT, UNIQUE (id)", ["MODIFY id INT NOT NULL"], True),
+        ("id INT PRIMARY KEY, b INT NOT NULL, UNIQUE (b)", ["DROP PRIMARY KEY"], True),
+    ],
+)
+def test_the_log_is_read_only_where_the_server_shows_a_key(
+    any_server: Server,
+    any_database: str,
+    new_stream: NewStream,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    definition: str,
+    statements: list[str],
+    is_read: bool,
+) -> None:
+    """All of the log from a statement on would be sent, to find one key."""
+    read: list[Any] = []
+
+    def reading(*arguments: Any, **more: Any) -> Any:
+        read.append(arguments)
+        return history_of_server(*arguments, **more)
+
+    monkeypatch.setattr(schema_guard, "history_of_server", reading)
+    table = f"{any_database}.keyless"
+    stream = new_stream(any_server, f"{any_database}.key*", reloadAfterDdl="true")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    any_server.execute(
+        f"CREATE TABLE {table} ({definition})",
+        *(f"ALTER TABLE {table} {each}" for each in statements),
+        f"INSERT INTO {table} SET id = 1, b = 1",
+    )
+    end = stream.next_batch(start)
+    rows = stream.rows(start, end)
+    while 1 not in ids([row for row in rows if row["op"] == "c"]):
+        start, end = end, stream.next_batch(end)
+        rows += stream.rows(start, end)
+    assert bool(read) == is_read
+    schema = SchemaHistory.unpack(Offset.from_dict(end).schemas)
+    known = [each for name in schema.tables() for _, each in schema.versions(*name)][-1]
+    assert bool(getattr(known, "row_key", ())) == is_read

@@ -1,0 +1,64 @@
+"""The table maps of real servers fit what we derive from the DDL."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+
+import pymysql
+import pytest
+
+from helpers.logs.live_log import new_database
+from helpers.schemas.ddl_cases import TYPES
+from helpers.schemas.random_tables import RandomTable
+from helpers.schemas.tracker_harness import Follower
+from helpers.servers import Server
+from live.conftest import DATABASE, NewStream
+from pyspark_mysqlbinlog.errors import SchemaMismatchError
+
+
+def test_table_maps_fit_every_type(follower: Follower) -> None:
+    """What the server writes into its table maps is what is derived from the DDL."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        made = 0
+        for index, (definition, _) in enumerate(TYPES):
+            with suppress(pymysql.MySQLError):  # types that the server does not have
+                other = ", b INT" if "b +" in definition else ""
+                cursor.execute(f"CREATE TABLE t{index} ({definition}{other}) ENGINE=MyISAM")
+                cursor.execute(f"INSERT INTO t{index} () VALUES ()")
+                made += 1
+    follower.catch_up()
+    assert follower.fitted == made
+    assert made > len(TYPES) * 0.7
+
+
+@pytest.mark.one_server
+def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
+    """Random types, in every character set, under odd names."""
+    random = Random(ddl_seed)
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        for number in range(30):
+            # Few, so that a row is not too long whatever they are.
+            columns = random.sample(RandomTable.make(random, 12).columns, 5)
+            create, insert = list(RandomTable(columns).statements(random, 1))[:2]
+            cursor.execute(create.replace("TABLE t", f"TABLE t{number}"))
+            cursor.execute(insert.replace("INTO t", f"INTO t{number}"))
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert follower.fitted == 30
+    assert len(theirs) == 30
+
+
+def test_a_hashed_key_stops_a_stream(mariadb: Server, new_stream: NewStream) -> None:
+    """MariaDB logs a column more for it, which no definition shows."""
+    with new_database(mariadb, DATABASE):
+        mariadb.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, b BLOB, UNIQUE (b))")
+        stream = new_stream(mariadb, f"{DATABASE}.t", payload="json")
+        start = stream.initial()
+        mariadb.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 'x')")
+        with pytest.raises(SchemaMismatchError, match=r"expected 2 columns .* found 3"):
+            stream.rows(start, stream.next_batch(start))

@@ -1,0 +1,632 @@
+"""Chunks as executors read them: what becomes of tables and connections in the middle of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, VariantType
+
+from helpers.logs.cutting_proxy import cutting_proxy
+from helpers.logs.live_log import client_of, log_rows, new_database, schemas_of
+from helpers.servers import LocalServer, Server
+from helpers.servers.available import every_server
+from helpers.waiting import patience, wait_until
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import pin_definition
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
+from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    BinlogReplacedError,
+    SchemaMismatchError,
+    ServerError,
+)
+
+pytestmark = pytest.mark.one_server
+
+Row = dict[str, Any]
+DATABASE = "chunks"
+T = (DATABASE, "t")
+
+
+class Reading:
+    """What one task reads.
+
+    more : options.
+    """
+
+    def __init__(self, server: Server, *chunks: Chunk, **more: str) -> None:
+        texts = server.options(tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED") | more
+        conditions = {
+            table: texts.pop(f"where_{table[1]}")
+            for table in {chunk.table for chunk in chunks}
+            if f"where_{table[1]}" in texts
+        }
+        self.options = parse_options(texts)
+        kind: Any = StringType()
+        if self.options.payload_kind == "struct":
+            kind = read_payload_type(self.options)
+        elif self.options.payload_kind == "variant":
+            kind = VariantType()
+        self.schema = to_arrow_schema(output_schema(kind), timezone="UTC")
+        self.partition = ChunkPartition(
+            chunks,
+            case_sensitive=True,
+            since=Position.of(*server.position()),
+            epoch=3,
+            conditions=conditions,
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return read_chunks(self.options, self.partition, self.schema)
+
+    def rows(self) -> list[Row]:
+        return [row for batch in self.batches() for row in batch.to_pylist()]
+
+    def images(self) -> list[Row]:
+        return [json.loads(row["after"]) for row in self.rows()]
+
+
+def place(row: Row) -> tuple[str, int]:
+    return row["source"]["file"], row["source"]["pos"]
+
+
+@pytest.fixture(params=every_server())
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """All servers, one after the other, with a table of 100 rows."""
+    found: Server = request.getfixturevalue(request.param)
+    with new_database(found, DATABASE):
+        fill(found)
+        yield found
+
+
+def fill(server: Server) -> None:
+    values = ", ".join(f"({n}, {n * 10})" for n in range(1, 101))
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)",
+        f"INSERT INTO {DATABASE}.t VALUES {values}",
+    )
+
+
+def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
+    """A table's chunks of so many rows."""
+    (schema,) = [each for each in schemas_of(server, table[0]) if each.table == table[1]]
+    with client_of(server) as client:
+        key = choose_key(client, schema)
+        assert key is not None
+        last = last_bound(client, table, key)
+        assert last is not None
+        chunks: list[Chunk] = []
+        after = None
+        while after != last:
+            upto, _ = next_bound(client, table, key, after, last, rows=rows)
+            chunks.append(Chunk(table, key.fingerprint, after, upto))
+            after = upto
+    return chunks
+
+
+def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
+    """The first time that the reader calls this function of its own, something happens before."""
+    function = getattr(chunk_reader, name)
+    left = [act]
+
+    def acting(*arguments: Any) -> Any:
+        if left:
+            left.pop()()
+        return function(*arguments)
+
+    monkeypatch.setattr(chunk_reader, name, acting)
+
+
+@pytest.fixture
+def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """``behind_proof(act)``: when the first watermark is proven, before anything is read."""
+
+    def install(act: Callable[[], object]) -> None:
+        prove = VisibilityChecker.wait_until_visible
+        left = [act]
+
+        def acting(self: VisibilityChecker, *arguments: Any) -> Watermark:
+            found = prove(self, *arguments)
+            if left:
+                left.pop()()
+            return found
+
+        monkeypatch.setattr(VisibilityChecker, "wait_until_visible", acting)
+
+    return install
+
+
+# Rows.
+
+
+def test_rows_of_chunks(server: Server) -> None:
+    chunks = planned(server, T, 33)
+    assert len(chunks) == 4
+    rows = Reading(server, *chunks).rows()
+    assert [json.loads(row["after"]) for row in rows] == [
+        {"id": n, "v": n * 10} for n in range(1, 101)
+    ]
+    row = rows[0]
+    assert (row["op"], row["database"], row["table"]) == ("r", *T)
+    assert row["before"] is None
+    assert place(row) == server.position()
+    assert row["seq"] | {"file": 0} == {
+        "epoch": 3, "file": 0, "pos": row["source"]["pos"], "row": -1,
+    }  # fmt: skip
+    assert int(row["source"]["file"].partition(".")[2]) == row["seq"]["file"]
+    source = row["source"]
+    assert source["row"] == -1
+    assert source["key"] == ["id"]
+    assert source["server_id"] == server.execute("SELECT @@server_id")[0][0]
+    not_logged = ("gtid", "tx_pos", "thread_id", "query", "missing", "invalid_dates")
+    assert {source[name] for name in not_logged} == {None}
+    now = server.execute("SELECT UNIX_TIMESTAMP()")[0][0]
+    assert now - 60 <= row["ts"].timestamp() <= now
+
+
+@pytest.mark.parametrize("payload", ["json", "struct", "variant"])
+def test_payloads(server: Server, payload: str) -> None:
+    reading = Reading(server, Chunk(T), payload=payload, tables=f"{DATABASE}.t")
+    rows = reading.rows()
+    assert len(rows) == 100
+    if payload == "struct":
+        assert [row["after"] for row in rows][:2] == [{"id": 1, "v": 10}, {"id": 2, "v": 20}]
+    elif payload == "variant":
+        assert set(rows[0]["after"]) == {"value", "metadata"}
+
+
+def test_a_task_keeps_its_connections(server: Server) -> None:
+    server.execute(f"CREATE TABLE {DATABASE}.u LIKE {DATABASE}.t")
+    chunks = [*planned(server, T, 10), Chunk((DATABASE, "u"))]
+
+    def connections() -> int:
+        return int(server.execute("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
+
+    reading = Reading(server, *chunks, snapshotVisibilityCheck="lock")
+    # On 8.0 and later definitions are read on one more.
+    ours = 2 if server.is_mysql9() else 1
+    before = connections()
+    assert len(reading.rows()) == 100
+    # Ours, those of the proofs, and the one that counts.
+    assert connections() - before == ours + len(chunks) + 1
+
+
+def test_excluded_columns(server: Server) -> None:
+    reading = Reading(server, Chunk(T), excludeColumns="*.*.v")
+    assert reading.images() == [{"id": n} for n in range(1, 101)]
+    reading = Reading(server, *planned(server, T, 40), excludeColumns="*.*.id")
+    assert reading.images() == [{"v": n * 10} for n in range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    "condition", ["v > 500", "v = 1 OR v > 500", "v > 500 -- large ones", "v > 500 # OR TRUE"]
+)
+def test_conditions(server: Server, condition: str) -> None:
+    reading = Reading(server, *planned(server, T, 30), where_t=condition)
+    assert [image["id"] for image in reading.images()] == list(range(51, 101))
+
+
+def test_a_condition_on_a_table_that_is_not_there(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for the table's own absence, which would give no rows without an error."""
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
+    condition = f"id IN (SELECT id FROM {DATABASE}.nowhere)"
+    with pytest.raises(ServerError, match="nowhere") as caught:
+        Reading(server, Chunk(T), where_t=condition).rows()
+    assert caught.value.code == 1146
+
+
+def test_names_and_texts(server: Server) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.`tä``b` (`schlüssel` VARCHAR(20) CHARACTER SET latin1 PRIMARY"
+        " KEY, `e` ENUM('ä', 'ß')) DEFAULT CHARSET utf8mb4",
+        f"INSERT INTO {DATABASE}.`tä``b` VALUES ('ä', 'ß'), ('o', NULL), ('ü', 'ä')",
+    )
+    table = (DATABASE, "tä`b")
+    rows = Reading(server, *planned(server, table, 2)).rows()
+    found = {json.loads(row["after"])["schlüssel"]: json.loads(row["after"])["e"] for row in rows}
+    assert found == {"ä": "ß", "o": None, "ü": "ä"}
+    assert {row["table"] for row in rows} == {"tä`b"}
+
+
+def test_kinds_of_tables(server: Server) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.parts (id INT, v INT, PRIMARY KEY (id, v)) PARTITION BY HASH (v)"
+        " PARTITIONS 4",
+        f"INSERT INTO {DATABASE}.parts SELECT * FROM {DATABASE}.t",
+        f"CREATE TABLE {DATABASE}.myisam (id INT PRIMARY KEY, v INT) ENGINE = MyISAM",
+        f"INSERT INTO {DATABASE}.myisam SELECT * FROM {DATABASE}.t",
+        f"CREATE TABLE {DATABASE}.memory (id INT PRIMARY KEY, v INT) ENGINE = MEMORY",
+        f"INSERT INTO {DATABASE}.memory SELECT * FROM {DATABASE}.t",
+        f"CREATE TABLE {DATABASE}.bag (id INT, v INT)",
+        f"INSERT INTO {DATABASE}.bag SELECT * FROM {DATABASE}.t UNION ALL SELECT 7, 70",
+    )
+    expected = Counter(server.execute(f"SELECT * FROM {DATABASE}.t"))
+    for name in ("parts", "myisam"):
+        images = Reading(server, *planned(server, (DATABASE, name), 30)).images()
+        assert Counter((image["id"], image["v"]) for image in images) == expected, name
+    for name in ("memory", "bag"):
+        images = Reading(server, Chunk((DATABASE, name))).images()
+        more = {(7, 70): 1} if name == "bag" else {}
+        found = Counter((image["id"], image["v"]) for image in images)
+        assert found == expected + Counter(more), name
+
+
+def test_generated_columns(server: Server) -> None:
+    if server.version().startswith("5.6"):
+        pytest.skip("from 5.7 on")
+    stored = "PERSISTENT" if "Maria" in server.version() else "STORED"
+    server.execute(
+        f"CREATE TABLE {DATABASE}.g (id INT PRIMARY KEY, s INT AS (id + 1) {stored}, w INT AS"
+        " (id * 2) VIRTUAL)"
+    )
+    start = server.position()
+    server.execute(f"INSERT INTO {DATABASE}.g (id) VALUES (1), (2)")
+    images = Reading(server, Chunk((DATABASE, "g"))).images()
+    logged = log_rows(server, start, DATABASE, schemas_of(server, DATABASE))
+    assert images == [json.loads(row["after"]) for row in logged]
+    assert [(image["id"], image["s"], image["w"]) for image in images] == [(1, 2, 2), (2, 3, 4)]
+
+
+# Tables that change in the meantime.
+
+
+def test_altered_behind_the_watermark(
+    server: Server, behind_proof: Callable[[Callable[[], object]], None]
+) -> None:
+    behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT DEFAULT 5"))
+    rows = Reading(server, *planned(server, T, 60)).rows()
+    assert [json.loads(row["after"]) for row in rows] == [
+        {"id": n, "v": n * 10, "w": 5} for n in range(1, 101)
+    ]
+    # Not the place in front of the ALTER, where no row has such a column.
+    assert {place(row) for row in rows} == {server.position()}
+
+
+def test_another_engine_behind_the_watermark(
+    server: Server, behind_proof: Callable[[Callable[[], object]], None]
+) -> None:
+    """The proof for InnoDB is none for MyISAM."""
+    start = server.position()
+    behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM"))
+    rows = Reading(server, Chunk(T)).rows()
+    assert len(rows) == 100
+    assert {place(row) for row in rows} == {server.position()} != {start}
+
+
+def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Error 1412: the snapshot is older than the table, though it looks the same."""
+    start = server.position()
+    sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
+    once(monkeypatch, "pin_definition", lambda: server.execute(sql))
+    rows = Reading(server, *planned(server, T, 60)).rows()
+    assert Counter(json.loads(row["after"])["id"] for row in rows) == dict.fromkeys(
+        range(1, 101), 1
+    )
+    assert {place(row) for row in rows} == {server.position()} != {start}
+
+
+def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = f"TRUNCATE TABLE {DATABASE}.t"
+    once(monkeypatch, "pin_definition", lambda: server.execute(sql))
+    assert Reading(server, *planned(server, T, 60)).rows() == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "exact"),
+    [
+        pytest.param("InnoDB", "PRIMARY KEY", "false", id="InnoDB"),
+        pytest.param("MyISAM", "PRIMARY KEY", "false", id="MyISAM"),
+        pytest.param("InnoDB", "", "true", id="exact"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ALTER TABLE {t} CHANGE v w INT", {"id": 1, "w": 10, "x": 0}),
+        ("ALTER TABLE {t} DROP v", {"id": 1, "x": 0}),
+        ("ALTER TABLE {t} CHANGE v x INT, CHANGE x v INT", {"id": 1, "x": 10, "v": 0}),
+        ("RENAME TABLE {t} TO {t}_old, {t}_new TO {t}", {"id": 1, "x": 5}),
+    ],
+)
+# pytest passes fixtures by name.
+def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    key: str,
+    exact: str,
+    statement: str,
+    expected: dict[str, int],
+) -> None:
+    """What the snapshot sees of the dictionary is not what the names and the rows are."""
+    server.execute(
+        f"CREATE TABLE {DATABASE}.u (id INT {key}, v INT, x INT) ENGINE = {engine}",
+        f"CREATE TABLE {DATABASE}.u_new (id INT {key}, x INT) ENGINE = {engine}",
+        f"INSERT INTO {DATABASE}.u VALUES (1, 10, 0)",
+        f"INSERT INTO {DATABASE}.u_new VALUES (1, 5)",
+    )
+    sql = statement.format(t=f"{DATABASE}.u")
+    once(monkeypatch, "pin_definition", lambda: server.execute(sql))
+    rows = Reading(server, Chunk((DATABASE, "u")), snapshotExactKeyless=exact).rows()
+    images = [json.loads(row["after"]) for row in rows if row["after"] is not None]
+    assert images == [expected]
+    assert {place(row) for row in rows} == {server.position()}
+
+
+def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
+    hold = pin_definition
+    names = iter(range(100))
+
+    def holding(*arguments: Any) -> None:
+        server.execute(f"ALTER TABLE {DATABASE}.t ADD c{next(names)} INT")
+        hold(*arguments)
+
+    monkeypatch.setattr(chunk_reader, "pin_definition", holding)
+    with pytest.raises(SchemaMismatchError, match="altered repeatedly") as caught:
+        Reading(server, Chunk(T)).rows()
+    assert caught.value.table == "chunks.t"
+    assert next(names) == 5
+
+
+def test_no_table_is_altered_under_its_rows(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ALTER waits for the transaction, which ends with the last row that is fetched."""
+    batches = Reading(server, Chunk(T)).batches()
+    altered = threading.Event()
+
+    def alter() -> None:
+        server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT")
+        altered.set()
+
+    thread = threading.Thread(target=alter, daemon=True)
+    release = CancelToken.release
+
+    def releasing(self: CancelToken) -> None:
+        release(self)
+        thread.start()
+
+    monkeypatch.setattr(CancelToken, "release", releasing)
+    # All rows are there, and the sink has taken the first batch only.
+    assert next(batches).num_rows
+    assert altered.wait(patience(30))
+    assert list(batches) == []
+
+
+def test_an_alter_that_waits_holds_nothing_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request for the lock is queued after the ALTER, which waits for our rows."""
+    pin = pin_definition
+
+    def alter() -> None:
+        server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT")
+
+    def waits() -> bool:
+        told = server.execute("SHOW PROCESSLIST")
+        return any(row[6] == "Waiting for table metadata lock" for row in told)
+
+    thread = threading.Thread(target=alter, daemon=True)
+
+    def pinning(*arguments: Any) -> None:
+        pin(*arguments)
+        thread.start()
+        wait_until(waits, "the ALTER waits", 30)
+
+    monkeypatch.setattr(chunk_reader, "pin_definition", pinning)
+    assert len(Reading(server, Chunk(T)).rows()) == 100
+    thread.join(patience(30))
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
+@pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
+# pytest passes fixtures by name.
+def test_gone_tables(  # noqa: PLR0917
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    behind_proof: Callable[[Callable[[], object]], None],
+    caplog: pytest.LogCaptureFixture,
+    when: str,
+    what: str,
+) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.u (id INT PRIMARY KEY)", f"INSERT INTO {DATABASE}.u VALUES (1)"
+    )
+    sql = what.format(t=f"{DATABASE}.t")
+    reading = Reading(server, *planned(server, T, 60), Chunk((DATABASE, "u")))
+    if when == "before":
+        server.execute(sql)
+    elif when == "behind the watermark":
+        behind_proof(lambda: server.execute(sql))
+    else:
+        once(monkeypatch, "pin_definition", lambda: server.execute(sql))
+    assert reading.images() == [{"id": 1}]
+    assert "chunks.t no longer exists: its snapshot is skipped" in caplog.text
+
+
+def test_a_database_that_is_gone(server: Server) -> None:
+    reading = Reading(server, *planned(server, T, 60))
+    server.execute(f"DROP DATABASE {DATABASE}")
+    assert reading.rows() == []
+
+
+def test_a_view_in_the_tables_place(server: Server) -> None:
+    reading = Reading(server, *planned(server, T, 60))
+    server.execute(
+        f"RENAME TABLE {DATABASE}.t TO {DATABASE}.u",
+        f"CREATE VIEW {DATABASE}.t AS SELECT * FROM {DATABASE}.u",
+    )
+    assert reading.rows() == []
+
+
+def test_a_table_that_the_account_may_not_see(server: Server) -> None:
+    """information_schema has no word of it; that is no reason to take it for dropped."""
+    chunks = planned(server, T, 60)
+    name = "'chunk_reader'@'%'"
+    server.execute(f"CREATE USER {name} IDENTIFIED BY 's3cret'", f"GRANT PROCESS ON *.* TO {name}")
+    try:
+        reading = Reading(server, *chunks, user="chunk_reader", password="s3cret")
+        with pytest.raises(AccessDeniedError):
+            reading.rows()
+        account = {"user": "chunk_reader", "password": "s3cret", "ssl_mode": "DISABLED"}
+        planner = ChunkPlanner(
+            server.settings(**account),
+            begin_checks=lambda: lambda *_: None,
+            case_sensitive=True,
+            chunk_bytes=1 << 20,
+            retry_timeout=1,
+        )
+        with pytest.raises(AccessDeniedError):
+            planner.next_batch(
+                SnapshotState(pending=(TableSnapshotState(T),)), BatchLimits(), patience=60
+            )
+        planner.close()
+    finally:
+        server.execute(f"DROP USER {name}")
+
+
+def test_another_key(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """Bounds of a key that is not there any more are not applied to another one."""
+    chunk = planned(server, T, 60)[1]
+    server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+    found = Counter(image["id"] for image in Reading(server, chunk).images())
+    assert found == dict.fromkeys(range(1, 101), 1)
+    assert "the key of chunks.t changed since this chunk was planned" in caplog.text
+
+
+def test_a_key_that_is_dropped(server: Server) -> None:
+    chunk = planned(server, T, 60)[1]
+    server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY")
+    assert len(Reading(server, chunk).rows()) == 100
+
+
+# Connections that break.
+
+
+@pytest.fixture
+def large(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server whose table has 30 MB, of which 1 MB is fetched ahead."""
+    monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
+    fill_large(server)
+    return server
+
+
+def fill_large(server: Server) -> None:
+    server.execute(f"ALTER TABLE {DATABASE}.t ADD b LONGTEXT")
+    server.execute(f"UPDATE {DATABASE}.t SET b = REPEAT(CHAR(65 + id % 26), 300000)")
+
+
+def assert_all(rows: list[Row]) -> None:
+    """Each row is there; those of a second try have a watermark that is not older."""
+    last: dict[int, tuple[str, int]] = {}
+    for row in rows:
+        image = json.loads(row["after"])
+        assert image["b"] == chr(65 + image["id"] % 26) * 300000
+        assert place(row) >= last.get(image["id"], ("", 0))
+        last[image["id"]] = place(row)
+    assert sorted(last) == list(range(1, 101))
+
+
+@pytest.mark.parametrize("what", ["CONNECTION", "QUERY"])
+def test_killed_in_the_middle(large: Server, what: str) -> None:
+    batches = Reading(large, Chunk(T)).batches()
+    rows = next(batches).to_pylist()
+    start = place(rows[0])
+    large.execute(f"UPDATE {DATABASE}.t SET v = -1 WHERE id = 100")
+    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
+    ((thread,),) = large.execute(query)
+    large.execute(f"KILL {what} {thread}")
+    rows += [row for batch in batches for row in batch.to_pylist()]
+    assert_all(rows)
+    assert len(rows) > 100
+    ends = [(place(row), json.loads(row["after"])["v"]) for row in rows][-1]
+    assert ends[0] > start
+    assert ends[1] == -1
+
+
+def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """In the result, and in whatever comes before it."""
+    chunks = planned(large, T, 40)
+    more = [*range(100, 6000, 700), *repeat(3_000_000, 4)]
+    settings = large.settings()
+    with cutting_proxy(settings.host, settings.port, iter(more)) as proxy:
+        reading = Reading(large, *chunks, host="127.0.0.1", port=str(proxy.port))
+        assert_all(reading.rows())
+        # The connections of proofs end before they are cut.
+        assert 6 <= proxy.cuts <= len(more)
+    assert caplog.text.count("inside a result") >= 2
+    assert "does not answer while running" in caplog.text
+
+
+def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.5)
+    settings = large.settings()
+    with cutting_proxy(settings.host, settings.port, repeat(3_000_000)) as proxy:
+        reading = Reading(large, Chunk(T), host="127.0.0.1", port=str(proxy.port))
+        with pytest.raises(ServerError, match=r"inside a result|broke"):
+            reading.rows()
+        assert proxy.cuts == 5
+
+
+def test_closed_in_the_middle(large: Server) -> None:
+    before = threading.active_count()
+    batches = Reading(large, Chunk(T)).batches()
+    next(batches)
+    # It is a generator, annotated as an iterator.
+    batches.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
+    wait_until(lambda: not large.execute(query), "the server is done with it", 30)
+
+
+def test_a_server_that_is_restarted(
+    own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
+    own_server.execute(f"CREATE DATABASE {DATABASE}")
+    fill(own_server)
+    fill_large(own_server)
+    batches = Reading(own_server, Chunk(T)).batches()
+    rows = next(batches).to_pylist()
+    own_server.kill()
+    starting = threading.Timer(1, own_server.start)
+    starting.start()
+    rows += [row for batch in batches for row in batch.to_pylist()]
+    starting.join()
+    assert_all(rows)
+    assert place(rows[-1]) > place(rows[0])
+
+
+def test_a_log_that_ends_before_the_batch(server: Server) -> None:
+    """After RESET MASTER a watermark would lie before changes that the sink has."""
+    reading = Reading(server, Chunk(T))
+    since = Position.of(*server.position())
+    reading.partition.since = since
+    assert len(reading.rows()) == 100
+    reading.partition.since = since._replace(pos=since.pos + 1)
+    with pytest.raises(BinlogReplacedError, match=f"it ends at {since}, before it"):
+        reading.rows()

@@ -1,0 +1,134 @@
+"""Whole tables read at an exact place in the log: what is written around it, and broken tries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType
+
+from helpers.logs.live_log import new_database
+from helpers.servers import Server
+from helpers.servers.available import every_server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot.keyless_snapshot import find_keyless_snapshot
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.connector.source.schema import output_schema
+from pyspark_mysqlbinlog.errors import LostConnectionError
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+
+pytestmark = pytest.mark.one_server
+
+DATABASE = "exact"
+ENGINES = pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
+
+
+@pytest.fixture(params=every_server())
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    found: Server = request.getfixturevalue(request.param)
+    with new_database(found, DATABASE):
+        yield found
+
+
+def read(server: Server, table: str = "t") -> pa.Table:
+    """What a task gives of a table, as the mirror takes it."""
+    texts = server.options(
+        tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", snapshotExactKeyless="true"
+    )
+    since = Position.of(*server.position())
+    partition = ChunkPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
+    schema = to_arrow_schema(output_schema(StringType()), timezone="UTC")
+    rows = pa.Table.from_batches(list(read_chunks(parse_options(texts), partition, schema)), schema)
+    query: Any = pa.compute.struct_field(rows.column("source"), "query")
+    return rows.append_column("query", query)
+
+
+def values(server: Server, rows: pa.Table) -> list[int]:
+    """The values of the last try's rows, which must be as they were at their place."""
+    load = find_keyless_snapshot(rows, "t")
+    assert load is not None
+    images: list[Any] = load.rows.column("after").to_pylist()
+    return sorted(json.loads(image)["a"] for image in images)
+
+
+@ENGINES
+def test_what_is_written_between_the_place_and_the_rows(
+    server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer who comes behind the place's reading waits, or its rows are not seen."""
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (a INT) ENGINE={engine}",
+        f"INSERT INTO {DATABASE}.t VALUES (1), (1), (2)",
+    )
+    place = server.position()
+    insert = f"INSERT INTO {DATABASE}.t VALUES (3)"
+    with ThreadPoolExecutor(1) as writers:
+        writing: list[Any] = []
+        real = Watermark.read
+
+        def is_blocked_or_done() -> bool:
+            shown = server.execute("SELECT INFO FROM information_schema.PROCESSLIST")
+            return writing[0].done() or (insert,) in shown
+
+        def reading(client: ReplicaClient, proof: Any) -> Watermark:
+            found = real(client, proof)
+            writing.append(writers.submit(server.execute, insert))
+            wait_until(is_blocked_or_done, "the writer waits for the table, or has written")
+            return found
+
+        monkeypatch.setattr(Watermark, "read", reading)
+        rows = read(server)
+        writing[0].result()
+    load = find_keyless_snapshot(rows, "t")
+    assert load is not None
+    assert (load.seq["pos"], load.seq["row"]) == (place[1], -2)
+    assert values(server, rows) == [1, 1, 2]
+
+
+@ENGINES
+def test_a_try_that_breaks_off_behind_some_rows(
+    server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next one's rows count alone, though they have the same place."""
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (a INT) ENGINE={engine}",
+        f"INSERT INTO {DATABASE}.t VALUES (1), (1), (2)",
+    )
+    real = chunk_reader._decoded
+    tries: list[str] = []
+
+    def breaking(*arguments: Any) -> Iterator[pa.RecordBatch]:
+        tries.append("")
+        yield from real(*arguments)
+        if len(tries) == 1:
+            raise LostConnectionError("broken off")
+
+    monkeypatch.setattr(chunk_reader, "_decoded", breaking)
+    rows = read(server)
+    assert [*rows.column("op").to_pylist()] == ["t", *"rrr"] * 2
+    assert values(server, rows) == [1, 1, 2]
+    # Nobody holds a lock any more.
+    server.execute(f"ALTER TABLE {DATABASE}.t ADD b INT")
+
+
+def test_tables_without_rows_and_with_keys(server: Server) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (a INT)",
+        f"CREATE TABLE {DATABASE}.u (a BLOB NOT NULL, PRIMARY KEY (a(9)))",
+        f"INSERT INTO {DATABASE}.u VALUES ('x')",
+    )
+    assert values(server, read(server)) == []
+    rows = read(server, "u")
+    assert rows.column("op").to_pylist() == ["r"]
+    assert find_keyless_snapshot(rows, "u") is None

@@ -1,0 +1,126 @@
+"""How many chunks a batch has, and how large: asked of real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from threading import Event
+
+import pytest
+
+from helpers.logs.live_log import new_database
+from helpers.servers import Server
+from helpers.servers.available import every_server
+from helpers.waiting import patience
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
+
+pytestmark = pytest.mark.one_server
+
+Prove = Callable[..., None]
+DATABASE = "load_planner"
+T = (DATABASE, "t")
+ROWS = 400
+
+
+@pytest.fixture(params=every_server())
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """All servers, one after the other, with a table whose size is known."""
+    found: Server = request.getfixturevalue(request.param)
+    values = ", ".join(f"({n}, {n * 10})" for n in range(ROWS))
+    with new_database(found, DATABASE):
+        found.execute(
+            f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO {DATABASE}.t VALUES {values}",
+            f"ANALYZE TABLE {DATABASE}.t",
+        )
+        yield found
+
+
+def batch(planner: ChunkPlanner, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
+    found = planner.next_batch(state, limits, patience=60)
+    assert found is not None
+    return found
+
+
+def planner_of(server: Server, begin_checks: Callable[[], Prove]) -> ChunkPlanner:
+    return ChunkPlanner(
+        server.settings(),
+        begin_checks=begin_checks,
+        case_sensitive=True,
+        chunk_bytes=1 << 20,
+        retry_timeout=1,
+    )
+
+
+@pytest.fixture
+def planner(server: Server) -> Iterator[ChunkPlanner]:
+    with closing(planner_of(server, lambda: lambda *_: None)) as planner:
+        yield planner
+
+
+def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
+    """Of batches whose steps have so many rows of T; the other half of a batch is the log's."""
+    first = batch(
+        planner, SnapshotState(pending=(TableSnapshotState(T),), rows=1), BatchLimits(bytes=1)
+    )
+    assert len(first.chunks) == 1
+    size = (planner.sizes[T].row_bytes * rows + 1) * 2 // 4 + 1
+    return BatchLimits.of(None, size, 4, weight=0.25, sub_batches=steps)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, steps: int) -> None:
+    limits = of_rows(planner, 20, steps)
+    state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
+    bounds, counts = list[tuple[str, ...] | None](), list[int]()
+    while state.pending:
+        before = state.rows
+        state = batch(planner, state, limits)
+        bounds += [chunk.upto for chunk in state.chunks]
+        counts.append(len(state.chunks))
+        assert state.rows - before <= 20 * steps
+    # What a step's bytes leave behind its last row is no chunk.
+    assert {*counts[:-1]} == {steps}
+    assert [int(bound[0]) for bound in bounds if bound] == [*range(19, ROWS, 20)]
+
+
+def test_a_table_without_a_key_begins_a_batch_of_one_step(
+    server: Server, planner: ChunkPlanner
+) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.plain (v INT)", f"INSERT INTO {DATABASE}.plain VALUES (1), (2)"
+    )
+    plain = (DATABASE, "plain")
+    limits = of_rows(planner, 150, 4)
+    state = SnapshotState(
+        pending=(TableSnapshotState(T), TableSnapshotState(plain), TableSnapshotState(T)), rows=1
+    )
+    batches = []
+    while state.pending:
+        state = batch(planner, state, limits)
+        batches.append([chunk.table for chunk in state.chunks])
+    # A table of 400 rows has three chunks, and two rows are said to be a page.
+    assert batches == [[T] * 3, [plain], [T] * 3]
+
+
+def test_plans_that_nobody_wants_any_more(server: Server) -> None:
+    """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
+    released, begun = Event(), list[int]()
+
+    def begin_checks() -> Prove:
+        begun.append(1)
+
+        def prove(*_: object) -> None:
+            released.wait(patience(60))
+
+        return prove
+
+    state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
+    with closing(planner_of(server, begin_checks)) as planner:
+        for number in range(20):
+            limits = BatchLimits.of(None, 1000, 4, sub_batches=1 + number % 2)
+            assert planner.next_batch(state, limits, patience=0.01) is None
+        released.set()
+        batch(planner, state, limits)
+    assert len(begun) <= 3

@@ -1,0 +1,172 @@
+"""Memory stays flat, whatever the size: of the backlog, of one transaction, of one row.
+
+The query runs in a driver of its own, into Spark's noop sink, and the resident memory of every
+Python process below it is sampled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.servers import MySQL56Server, Server
+from helpers.streams.forked_python import REAL_PYTHON
+
+_LOG = logging.getLogger(__name__)
+_SCRIPT = Path(__file__).parents[2] / "helpers" / "streams" / "noop_driver.py"
+_MB = 1 << 20
+_DRIVER = "python_streaming_source_runner"
+
+# For what it says where there is none: each test starts a server of its own.
+pytestmark = pytest.mark.usefixtures("mysql56")
+
+
+def _status(pid: str) -> tuple[str, int, int]:
+    """(command line, parent, resident bytes) of a process."""
+    folder = Path("/proc") / pid
+    command = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode()
+    fields = dict(line.split(":", 1) for line in folder.joinpath("status").read_text().splitlines())
+    resident = int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
+    return command, int(fields["PPid"]), resident
+
+
+def _below(root: int) -> dict[str, list[int]]:
+    """Resident bytes of the Python processes below `root`: of the driver's, of the workers'."""
+    found: dict[int, tuple[str, int, int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                found[int(entry.name)] = _status(entry.name)
+            except (OSError, KeyError):
+                continue  # it has ended meanwhile
+    ours = {root}
+    grown = True
+    while grown:
+        more = {pid for pid, (_, parent, _) in found.items() if parent in ours} - ours
+        ours |= more
+        grown = bool(more)
+    memory: dict[str, list[int]] = {"driver": [], "worker": []}
+    for pid in ours - {root}:
+        command, _, resident = found[pid]
+        if _DRIVER in command:
+            memory["driver"].append(resident)
+        elif "pyspark.daemon" in command:
+            memory["worker"].append(resident)
+    return memory
+
+
+def _run(server: Server, folder: Path, **options: Any) -> dict[str, Any]:
+    """Stream all of the log into nothing; rows, seconds, and the largest processes in MB."""
+    given = {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+        "tables": "big.t",
+        "startingOffset": "earliest",
+    }
+    settings = folder / "settings.json"
+    checkpoint = str(folder / "checkpoint")
+    settings.write_text(json.dumps({"options": given | options, "checkpoint": checkpoint}))
+    peak = {"driver": 0, "worker": 0}
+    started = time.monotonic()
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        command = [sys.executable, str(_SCRIPT), str(settings)]
+        with subprocess.Popen(
+            command, stdout=out, stderr=err, env=os.environ | REAL_PYTHON
+        ) as process:
+            while process.poll() is None:
+                for kind, sizes in _below(process.pid).items():
+                    peak[kind] = max([peak[kind], *sizes])
+                time.sleep(0.1)
+    assert process.returncode == 0, (folder / "err").read_text()[-4000:]
+    result: dict[str, Any] = json.loads((folder / "out").read_text().splitlines()[-1])
+    result |= {f"{kind} MB": round(size / _MB) for kind, size in peak.items()}
+    result["seconds"] = round(time.monotonic() - started)
+    _LOG.info("%s: %s", folder.name, result)
+    return result
+
+
+def _big(server: Server, columns: str) -> None:
+    server.execute(
+        "CREATE DATABASE big DEFAULT CHARACTER SET latin1",
+        f"CREATE TABLE big.t (id INT PRIMARY KEY AUTO_INCREMENT, {columns}) ENGINE=MyISAM",
+    )
+
+
+def _check(result: dict[str, Any], rows: int) -> None:
+    assert result["rows"] == rows
+    # From below, too: of processes that were not found, nothing is small.
+    assert 30 < result["driver MB"] < 300, result
+    assert 30 < result["worker MB"] < 400, result
+
+
+_OPTIONS = ["--max-allowed-packet=256M", "--max-binlog-size=1G"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("payload", ["json", "struct"])
+def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
+    with MySQL56Server(options=_OPTIONS) as server:
+        _big(server, "v LONGTEXT")
+        for _ in range(200):
+            server.execute(
+                "INSERT INTO big.t (v) VALUES " + ",".join(["(REPEAT('abcdefghij', 10000))"] * 100)
+            )
+        _check(_run(server, tmp_path, payload=payload), 20_000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_one_transaction_of_a_gigabyte(tmp_path: Path) -> None:
+    with MySQL56Server(options=_OPTIONS) as server:
+        _big(server, "v LONGTEXT")
+        server.execute("ALTER TABLE big.t ENGINE=InnoDB")
+        with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
+            for _ in range(100):
+                cursor.execute(
+                    "INSERT INTO big.t (v) VALUES "
+                    + ",".join(["(REPEAT('abcdefghij', 10000))"] * 100)
+                )
+            connection.commit()
+        server.execute("INSERT INTO big.t (v) VALUES ('behind it')")
+        start = "mysql-bin.000001:" + str(_behind_ddl(server))
+        _check(_run(server, tmp_path, startingOffset=start), 10_001)
+
+
+def _behind_ddl(server: Server) -> int:
+    rows = server.execute("SHOW BINLOG EVENTS LIMIT 20")
+    return max(int(row[4]) for row in rows if str(row[5]).startswith("ALTER TABLE"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("payload", ["json", "struct"])
+def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:
+    with MySQL56Server(options=_OPTIONS) as server:
+        _big(server, "v LONGTEXT")
+        for _ in range(20):
+            server.execute("INSERT INTO big.t (v) VALUES (REPEAT('abcdefghij', 2000000))")
+        server.execute("UPDATE big.t SET v = CONCAT('x', v) WHERE id <= 5")
+        _check(_run(server, tmp_path, payload=payload), 25)
+
+
+def test_a_small_buffer_before_a_larger_backlog(tmp_path: Path) -> None:
+    """The short form: a backlog of 100 MB, and rows of 5 MB in it."""
+    with MySQL56Server(options=_OPTIONS) as server:
+        _big(server, "v LONGTEXT")
+        for _ in range(8):
+            server.execute(
+                "INSERT INTO big.t (v) VALUES " + ",".join(["(REPEAT('abcdefghij', 10000))"] * 100)
+            )
+            server.execute("INSERT INTO big.t (v) VALUES (REPEAT('abcdefghij', 500000))")
+        _check(_run(server, tmp_path, bufferBytes="8m"), 808)

@@ -1,0 +1,198 @@
+"""A server that ends and comes back while it is streamed; and what it knows of its replica."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from helpers.servers import LocalServer, Server
+from helpers.streams.source_runner import Offset, Spark
+from helpers.waiting import wait_until
+from live.conftest import NewStream
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+
+pytestmark = pytest.mark.one_server
+
+# A table that is opened again has a new number.
+REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
+
+
+@pytest.fixture
+def shop(own_server: LocalServer) -> LocalServer:
+    """A server with two tables."""
+    own_server.execute(
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.sold (id INT PRIMARY KEY)",
+        "CREATE TABLE shop.lent (back DATE, id INT PRIMARY KEY)",
+    )
+    return own_server
+
+
+def sell(server: Server, *numbers: int) -> None:
+    for number in numbers:
+        server.execute(f"{REOPEN} shop.sold", f"INSERT INTO shop.sold VALUES ({number})")
+
+
+def lend(server: Server, *numbers: int) -> None:
+    for number in numbers:
+        insert = f"INSERT INTO shop.lent VALUES ('2021-02-03', {number})"
+        server.execute(f"{REOPEN} shop.lent", insert)
+
+
+def table_ids(server: Server) -> dict[str, set[int]]:
+    """Under which numbers each binlog file has each table: `file table` -> table ids."""
+    found: dict[str, set[int]] = {}
+    for file, _ in server.binlog_files():
+        for row in server.execute(f"SHOW BINLOG EVENTS IN '{file}'"):
+            if row[2] == "Table_map":
+                match = re.match(r"table_id: (\d+) \((?:shop|elsewhere)\.(\w+)\)", str(row[5]))
+                assert match is not None, row
+                found.setdefault(f"{file} {match[2]}", set()).add(int(match[1]))
+    return found
+
+
+def open_tables_until(server: Server, number: int) -> None:
+    """Until a table of another database has had this number in the current file."""
+    server.execute("CREATE DATABASE elsewhere", "CREATE TABLE elsewhere.t (id INT)")
+    file = server.position()[0]
+
+    def opened() -> bool:
+        server.execute(f"{REOPEN} elsewhere.t", "INSERT INTO elsewhere.t VALUES (1)")
+        return max(table_ids(server)[f"{file} t"]) >= number
+
+    wait_until(opened, "the server has opened as many tables")
+
+
+def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str, object]], Offset]:
+    """(table, image) of the next rows, and where they end."""
+    rows: list[tuple[str, object]] = []
+    while len(rows) < count:
+        end = stream.next_batch(start)
+        found = stream.rows(start, end)
+        rows += [(row["table"], json.loads(row["after"])) for row in found]
+        start = end
+    return rows, start
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how: str) -> None:
+    """It counts tables anew, so that a number may be another table's than before."""
+    stream = new_stream(shop, "shop.*")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    sell(shop, 1, 2, 3, 4)
+    before, middle = read_rows(stream, start, 4)
+    sell(shop, 5)
+    if how == "restart":
+        shop.restart()
+    else:
+        shop.kill()
+        shop.start()
+    if shop.is_mysql9():  # which opened many tables of its own when it started first
+        open_tables_until(shop, min(set.union(*table_ids(shop).values())) - 1)
+    lend(shop, 6, 7, 8, 9)
+    sell(shop, 10)
+    behind, end = read_rows(stream, middle, 6)
+    assert before == [("sold", {"id": number}) for number in range(1, 5)]
+    assert behind == [
+        ("sold", {"id": 5}),
+        *(("lent", {"back": "2021-02-03", "id": number}) for number in range(6, 10)),
+        ("sold", {"id": 10}),
+    ]
+    # Nothing comes twice, either, and a new process reads the same.
+    sell(shop, 11)
+    assert read_rows(stream, end, 1)[0] == [("sold", {"id": 11})]
+    again = new_stream(shop, "shop.*")
+    assert read_rows(again, middle, 7)[0] == [*behind, ("sold", {"id": 11})]
+
+    first, second = (file for file, _ in shop.binlog_files()[-2:])
+    ids = table_ids(shop)
+    assert ids[f"{first} sold"] & ids[f"{second} lent"]
+
+
+@pytest.mark.parametrize("trigger", ["default", "available now", "replay"])
+def test_a_checkpoint_waits_for_a_server_that_starts(
+    shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, trigger: str
+) -> None:
+    """More tries than the three of a first start, and the log tells them in their order."""
+    caplog.set_level(logging.WARNING, "pyspark_mysqlbinlog")
+    first = new_stream(shop, "shop.*")
+    start = first.initial()
+    assert first.latest(start) == start
+    sell(shop, 1)
+    _, middle = read_rows(first, start, 1)
+    sell(shop, 2)
+    first.reader.stop()
+    shop.halt()
+    caplog.clear()
+
+    def go_on() -> list[tuple[str, object]]:
+        again = new_stream(shop, "shop.*")
+        if trigger == "available now":
+            again.reader.prepareForTriggerAvailableNow()
+        if trigger == "replay":
+            again.rows(start, middle)
+        return read_rows(again, middle, 1)[0]
+
+    def logged(words: str) -> list[float]:
+        return [each.created for each in caplog.records if each.getMessage().startswith(words)]
+
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(go_on)
+        wait_until(lambda: rows.done() or bool(logged("try 4 failed")), "there are four tries")
+        shop.start()
+        assert rows.result(300) == [("sold", {"id": 2})]
+    tries = logged("try ")
+    (again,) = logged("connected again after ")
+    assert tries == sorted(tries)
+    assert tries[-1] <= again
+    (seconds,) = re.findall(r"connected again after ([\d.]+) s", caplog.text)
+    assert logged("try 4")[0] - logged("try 1")[0] - 0.1 <= float(seconds)
+
+
+def test_a_checkpoint_does_not_wait_for_another_password(
+    shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = new_stream(shop, "shop.*").initial()
+    again = new_stream(shop, "shop.*", user="nobody", password="wrong")
+    with pytest.raises(AccessDeniedError):
+        again.latest(start)
+    assert "try 1 failed" not in caplog.text
+
+
+def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
+    """What a stream registers as is in the range that was given; also when it comes again."""
+    stream = new_stream(shop, "shop.*", serverId="6000-6001")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    stream.latest(start)
+    killed: set[int] = set()
+
+    def fed() -> bool:
+        return not killed.issuperset(shop.dump_threads())
+
+    for _ in range(4):
+        wait_until(fed, "the server feeds the stream")
+        show = "SHOW REPLICAS" if shop.is_mysql9() else "SHOW SLAVE HOSTS"
+        replicas = {int(row[0]) for row in shop.execute(show)}
+        assert replicas
+        assert replicas <= {6000, 6001}
+        for thread in set(shop.dump_threads()) - killed:
+            shop.execute(f"KILL {thread}")
+            killed.add(thread)
+
+
+def test_every_query_on_a_lost_connection_is_worth_a_retry(shop: LocalServer) -> None:
+    """After the first one pymysql raises an error without a number and without a text."""
+    settings = parse_options(shop.options()).server_settings()
+    with ReplicaClient.connect(settings) as client:
+        shop.execute(f"KILL {client.query('SELECT CONNECTION_ID()')[0][0]}")
+        for _ in range(2):
+            with pytest.raises(LostConnectionError):
+                client.query("SELECT 1")

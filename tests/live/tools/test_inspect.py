@@ -1,0 +1,140 @@
+"""``inspect --host``: a live server's binlog, with the columns that the server knows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.logs.binlog_download import download
+from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.cli.main import app
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def connection(any_server: Server, tmp_path: Path) -> list[str]:
+    """The flags that name the server."""
+    password = tmp_path / "password"
+    password.write_text(any_server.password)
+    return [
+        *("--host", any_server.host, "--port", str(any_server.port)),
+        *("--user", any_server.user, "--password-file", str(password)),
+    ]
+
+
+def inspect(*arguments: str) -> str:
+    shown = CliRunner().invoke(app, ["inspect", *arguments])
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+def objects(*arguments: str) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in inspect("--json", *arguments).splitlines()]
+
+
+@pytest.fixture
+def files(any_server: Server, any_database: str) -> list[str]:
+    """Two files: the CREATE TABLE is in neither."""
+    any_server.execute(
+        f"CREATE TABLE {any_database}.t (id INT UNSIGNED PRIMARY KEY, e ENUM('a', 'é'))"
+        " CHARACTER SET utf8mb4"
+    )
+    names = []
+    for rows in ("(4294967295, 'é')", "(1, 'a'), (2, NULL)"):
+        any_server.rotate()
+        names.append(any_server.position()[0])
+        any_server.execute(f"INSERT INTO {any_database}.t VALUES {rows}")
+    return names
+
+
+def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
+    any_server: Server,
+    any_database: str,
+    connection: list[str],
+    files: list[str],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    if any_server.datadir is None:
+        download(any_server, files, folder)
+    else:
+        # A dump of MariaDB 11 has no positions by which to tell what is in the file.
+        for name in files:
+            shutil.copy(any_server.datadir / name, folder)
+    copies = [str(folder / name) for name in files]
+    of_server, of_files = objects(*connection, *files), objects(*copies)
+    # The server keeps writing its last file.
+    assert of_server[: len(of_files)] == of_files
+    tables = ["--tables", f"{any_database}.t", "-v"]
+    rows = [each["changes"] for each in objects(*connection, *files, *tables) if "op" in each]
+    assert rows == [
+        [{"after": {"id": 4294967295, "e": "é"}}],
+        [{"after": {"id": 1, "e": "a"}}, {"after": {"id": 2, "e": None}}],
+    ]
+    unnamed = [each["changes"] for each in objects(*copies, *tables) if "op" in each]
+    assert unnamed[1] == [{"after": {"@1": 1, "@2": 1}}, {"after": {"@1": 2, "@2": None}}]
+    assert "`e`='é' /* enum */" in inspect(*connection, *files, *tables)
+
+
+def test_the_numbers_of_a_server_are_those_of_its_rows(
+    any_database: str, connection: list[str], files: list[str]
+) -> None:
+    (told,) = objects(*connection, *files, "--tables", f"{any_database}.t", "--stats")
+    assert (told["transactions"], told["rows"]) == (2, 3)
+    assert told["files"] == files
+    (table,) = told["tables"]
+    assert table["operations"]["c"]["rows"] == 3
+    # Without names of files, the last one is read.
+    (told,) = objects(*connection, "--tables", f"{any_database}.t", "--stats")
+    assert told["rows"] == 2
+
+
+def test_bytes_of_a_server_have_names(
+    any_database: str, connection: list[str], files: list[str]
+) -> None:
+    shown = inspect(*connection, files[0], "--tables", f"{any_database}.t", "--hexdump")
+    assert "`id`: 4294967295" in shown
+    assert "CRC32: 0x" in shown
+
+
+@pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
+def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
+    any_server: Server, any_database: str, connection: list[str]
+) -> None:
+    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
+    any_server.rotate()
+    file = any_server.position()[0]
+    any_server.execute(
+        *(f"INSERT INTO {any_database}.t VALUES ({number})" for number in range(4)),
+        "SET SESSION gtid_domain_id = 7",
+        f"INSERT INTO {any_database}.t VALUES (100)",
+        "SET SESSION gtid_domain_id = DEFAULT",
+    )
+
+    def shown(*selection: str) -> list[tuple[str, list[int]]]:
+        """The GTID and the rows of each transaction of the table."""
+        tables = ["--tables", f"{any_database}.t", "-v"]
+        return [
+            (each["gtid"], [row["after"]["id"] for row in each["changes"]])
+            for each in objects(*connection, file, *tables, *selection)
+            if "op" in each
+        ]
+
+    whole = shown()
+    gtids = [gtid for gtid, _ in whole]
+    assert [rows for _, rows in whole] == [[0], [1], [2], [3], [100]]
+    assert shown("--include-gtids", gtids[1]) == whole[:2]
+    assert shown("--exclude-gtids", gtids[1]) == whole[2:]
+    assert shown("--include-gtids", gtids[2], "--exclude-gtids", gtids[1]) == whole[2:3]
+    assert shown("--include-gtids", f"{gtids[0]},{gtids[4]}") == [whole[0], whole[4]]
+    # A GTID of MySQL is none of these.
+    of_mysql = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100000"
+    assert shown("--include-gtids", of_mysql) == []
+    assert shown("--exclude-gtids", of_mysql) == whole

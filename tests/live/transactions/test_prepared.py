@@ -1,0 +1,149 @@
+"""Prepared SELECTs of a live server that are read to their end, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from helpers.logs.cutting_proxy import cutting_proxy
+from helpers.logs.live_log import schemas_of
+from helpers.servers import Server
+from helpers.snapshots.loaded_rows import raw_client
+from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
+from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
+from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+
+ROWS = 40_000
+# Of an image: null bitmap, id, length, text.
+ROW_SIZE = 1 + 4 + 1 + 200
+# What lies in the buffers on the way can't be ended any more: after 2 MB the rows come slowly.
+SLOW = "WHERE id < 10000 OR SLEEP(0.05) = 0 ORDER BY id"
+
+
+@pytest.fixture
+def plan(any_server: Server, any_database: str) -> ResultPlan:
+    """Of a table with more rows than the buffers on the way hold: 8 MB."""
+    any_server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v CHAR(200) NOT NULL)"
+        " CHARACTER SET latin1",
+        "INSERT INTO t (v) VALUES (REPEAT('x', 200))",
+        *["INSERT INTO t (v) SELECT v FROM t"] * 16,
+        f"DELETE FROM t ORDER BY id DESC LIMIT {(1 << 16) - ROWS}",
+        database=any_database,
+    )
+    (schema,) = schemas_of(any_server, any_database)
+    return ResultPlan.make(schema)
+
+
+@pytest.fixture
+def client(any_server: Server, plan: ResultPlan) -> Iterator[ReplicaClient]:
+    # It ends before the database does: a transaction left open would hold the table's lock.
+    with raw_client(any_server) as client:
+        yield client
+
+
+def test_one_after_another(any_server: Server, client: ReplicaClient, plan: ResultPlan) -> None:
+    def held() -> int:
+        ((_, count),) = any_server.execute("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
+        return int(count)
+
+    before = held()
+    for behind, count in (("", ROWS), ("WHERE id < 0", 0), ("LIMIT 1", 1), ("LIMIT 100", 100)):
+        images = b"".join(read_rows(client, plan, behind, row_images))
+        assert len(images) == count * ROW_SIZE
+        assert client.query("SELECT 1 + 1") == [(2,)]
+    assert held() == before
+
+
+def test_a_query_that_is_killed(
+    any_server: Server, client: ReplicaClient, plan: ResultPlan
+) -> None:
+    ((own_id,),) = client.query("SELECT CONNECTION_ID()")
+    parts = read_rows(client, plan, SLOW, row_images)
+    got = next(parts)
+    assert len(got) % ROW_SIZE == 0
+    any_server.execute(f"KILL QUERY {own_id}")
+    with pytest.raises(ServerError, match="failed while reading rows: error 1317") as caught:
+        list(parts)
+    assert caught.value.code == 1317
+    # The connection is as good as before.
+    assert client.query("SELECT 1") == [(1,)]
+    assert len(b"".join(read_rows(client, plan, "", row_images))) == ROWS * ROW_SIZE
+
+
+def test_a_connection_that_is_killed(
+    any_server: Server, client: ReplicaClient, plan: ResultPlan
+) -> None:
+    ((own_id,),) = client.query("SELECT CONNECTION_ID()")
+    parts = read_rows(client, plan, SLOW, row_images)
+    next(parts)
+    any_server.execute(f"KILL {own_id}")
+    with pytest.raises((LostConnectionError, ServerError)):
+        list(parts)
+
+
+def test_a_table_that_is_altered_behind_the_snapshot(
+    any_server: Server, client: ReplicaClient, plan: ResultPlan
+) -> None:
+    client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    # MariaDB adds a column without a new table where it may.
+    any_server.execute(f"ALTER TABLE {plan.source} ADD COLUMN w INT FIRST, ALGORITHM = COPY")
+    with pytest.raises(ServerError) as caught:
+        list(read_rows(client, plan, "", row_images))
+    assert caught.value.code == 1412
+    client.query("ROLLBACK")
+    assert len(b"".join(read_rows(client, plan, "LIMIT 3", row_images))) == 3 * ROW_SIZE
+
+
+def test_a_table_that_is_not_there(client: ReplicaClient, plan: ResultPlan) -> None:
+    client.query(f"DROP TABLE {plan.source}")
+    with pytest.raises(ServerError, match="failed while preparing") as caught:
+        list(read_rows(client, plan))
+    assert caught.value.code == 1146
+    assert client.query("SELECT 1") == [(1,)]
+
+
+def test_a_table_that_may_not_be_read(any_server: Server, plan: ResultPlan) -> None:
+    any_server.execute(
+        "CREATE USER 'sees_nothing'@'%' IDENTIFIED BY 'x'",
+        "GRANT REPLICATION CLIENT ON *.* TO 'sees_nothing'@'%'",
+    )
+    try:
+        settings = any_server.settings(user="sees_nothing", password="x", ssl_mode="DISABLED")
+        with ReplicaClient.connect(settings) as client:
+            client.begin_raw_rows()
+            with pytest.raises(AccessDeniedError, match="SELECT command denied"):
+                list(read_rows(client, plan))
+    finally:
+        any_server.execute("DROP USER 'sees_nothing'@'%'")
+
+
+def test_connections_that_are_cut(any_server: Server, plan: ResultPlan) -> None:
+    """Whatever came before is whole rows, in order; nothing ends as if it were the end."""
+    whole = b""
+    with raw_client(any_server) as client:
+        whole = b"".join(read_rows(client, plan, "ORDER BY id", row_images))
+    assert len(whole) == ROWS * ROW_SIZE
+    for allowed in (5_000, 100_000, 1_234_567, 4_000_000, 8_000_000):
+        with cutting_proxy(any_server.host, any_server.port, iter([allowed])) as proxy:
+            settings = any_server.settings(port=proxy.port, ssl_mode="DISABLED")
+            with ReplicaClient.connect(settings) as client:
+                client.begin_raw_rows()
+                got: list[bytes] = []
+                with pytest.raises(LostConnectionError, match="reading rows"):
+                    got.extend(read_rows(client, plan, "ORDER BY id", row_images))
+            assert proxy.cuts == 1
+        assert whole.startswith(b"".join(got))
+        assert all(len(part) % ROW_SIZE == 0 for part in got)
+
+
+def test_a_reader_that_gives_up(any_server: Server, plan: ResultPlan) -> None:
+    with raw_client(any_server) as client:
+        ((own_id,),) = client.query("SELECT CONNECTION_ID()")
+        next(read_rows(client, plan, "", row_images))
+    ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]
+    while own_id in ids:
+        ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]

@@ -1,0 +1,45 @@
+"""Every code of every character set: our decoders against two servers' own conversion."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.servers import Server
+from helpers.servers.available import every_server
+from helpers.values.charset_sweep import SWEPT, swept_codes
+from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
+from pyspark_mysqlbinlog.errors import MalformedEventError
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        return raw.decode("utf-8") != ""
+    except UnicodeDecodeError:
+        return False
+
+
+@pytest.mark.parametrize("server_name", every_server())
+@pytest.mark.parametrize("charset", SWEPT)
+def test_every_code_has_the_characters_that_select_shows(
+    server_name: str, charset: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(server_name)
+    decode = text_decoder("c", charset)
+    shown = swept_codes(server, charset)
+    # 9.x stores no byte from 0x80 on as ascii.
+    assert len(shown) > (127 if charset == "ascii" and server.is_mysql9() else 200)
+    differing = {}
+    for code, expected in shown.items():
+        try:
+            found: str | None = decode(code)
+        except MalformedEventError:
+            found = None
+        # Surrogates are stored in ucs2 and utf32, and SELECT shows bytes that are no UTF-8; 9.7's
+        # CONVERT makes an empty text of them.
+        if found != (expected.decode("utf-8") if _is_text(expected) else None):
+            differing[code.hex()] = (found, expected)
+    assert not differing, f"{len(differing)} differ: {list(differing.items())[:10]}"
+
+    # A text of all codes, in which every code has neighbours to be mistaken with.
+    text = {code: raw for code, raw in shown.items() if _is_text(raw)}
+    assert decode(b"".join(text)) == b"".join(text.values()).decode("utf-8")
