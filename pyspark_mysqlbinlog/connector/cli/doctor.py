@@ -54,8 +54,8 @@ def doctor(
     target: Annotated[
         str | None,
         typer.Option(
-            help="Path or URI of a mirror's Delta tables, with {database} and {table} in it: check"
-            " them, and what a mirror needs in addition to a stream.",
+            help="Path, URI or catalog name of a mirror's Delta tables, with {database} and {table}"
+            " in it: check them, and what a mirror needs in addition to a stream.",
             rich_help_panel=DELTA,
         ),
     ] = None,

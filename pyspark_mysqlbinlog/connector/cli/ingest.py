@@ -67,7 +67,8 @@ def ingest(
     target: Annotated[
         str | None,
         typer.Option(
-            help="Path or URI of the Delta tables, with {database} and {table} in it.",
+            help="Path or URI of the Delta tables, with {database} and {table} in it; with --engine"
+            " spark also a name in a catalog: catalog.schema.table.",
             rich_help_panel=DELTA,
         ),
     ] = None,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner, MirrorPaths
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint.manager import (
     use_filesystem_checkpoint_manager,
 )
@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.connector.delta.query.progress import (
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
@@ -52,8 +53,8 @@ class DeltaMirror:
     Parameters
     ----------
     target
-        Path or URI of the Delta tables, with ``{database}`` and ``{table}`` in it. None for change
-        logs only.
+        Path or URI of the Delta tables, with ``{database}`` and ``{table}`` in it; or, with engine
+        ``spark``, their name in a catalog: ``main.{database}.{table}``. None for change logs only.
     checkpoint
         Spark's checkpoint directory of this mirror; no other query can use it.
     options
@@ -61,7 +62,8 @@ class DeltaMirror:
         `payload`, `jsonType`, `operations` and `snapshotExactKeyless`. `startingOffset` defaults to
         ``snapshot``.
     change_log
-        Path or URI of the change logs, as `target`: every change is appended there.
+        Path or URI of the change logs, with ``{database}`` and ``{table}`` in it: every change is
+        appended there.
     engine
         Writer of the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
         jars in the Spark session), or ``auto`` (``spark`` if the session has Delta's extension).
@@ -108,12 +110,16 @@ class DeltaMirror:
     ) -> None:
         texts = mirror_options(options)
         parsed = self._parsed = parse_options(texts)
-        paths = MirrorPaths.parse(target, change_log)
+        places = MirrorPlaces.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
         is_used = engine == "spark" and change_log is not None
         table_engine = LazyEngine(
-            engine, None if is_used else storage_options, table_properties, soft_delete=soft_delete
+            engine,
+            None if is_used else storage_options,
+            table_properties,
+            soft_delete=soft_delete,
+            catalog=places.catalog,
         )
         self._options = texts
         self._checkpoint = checkpoint
@@ -123,7 +129,7 @@ class DeltaMirror:
             texts,
             parsed,
             checkpoint,
-            paths,
+            places,
             engine=table_engine,
             change_log_engine=change_log_engine,
             partition_by={name: tuple(columns) for name, columns in (partition_by or {}).items()},

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.doctor import account_checks as account
 from pyspark_mysqlbinlog.connector.doctor import settings_checks as settings
 from pyspark_mysqlbinlog.connector.doctor import table_checks as of_tables
@@ -23,6 +22,7 @@ from pyspark_mysqlbinlog.connector.doctor.connection import connection
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding, ok, stop, warning
 from pyspark_mysqlbinlog.connector.doctor.target_checks import (
+    ExaminedNames,
     ExaminedTarget,
     target_paths,
     target_storage,
@@ -104,11 +104,10 @@ def examine(
 
     Raises
     ------
-    OptionError : `target` is no template of paths.
+    OptionError : `target` is no template of paths, or of names in a catalog.
     LostConnectionError, ServerError : the server answers no query.
     """
-    template = None if target is None else PathTemplate.parse(target)
-    place = None if template is None else ExaminedTarget(template, storage_options or {})
+    place = None if target is None else ExaminedTarget.parse(target, storage_options or {})
     found, client = connection(options)
     if client is None:
         yield replace(found, check=check_name(connection))
@@ -136,7 +135,9 @@ def _of_server(server: ExaminedServer) -> Iterator[Finding]:
         yield finding
 
 
-def _of_target(place: ExaminedTarget, server: ExaminedServer | None) -> Iterator[Finding]:
+def _of_target(
+    place: ExaminedTarget | ExaminedNames, server: ExaminedServer | None
+) -> Iterator[Finding]:
     found = _run(target_storage, partial(target_storage, place), server)
     if found is not None:
         yield found

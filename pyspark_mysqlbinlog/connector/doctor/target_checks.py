@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 import pyarrow as pa
@@ -20,7 +20,15 @@ import pyarrow.fs
 
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import store_error
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.places.names import (
+    NameTemplate,
+    check_names_distinct,
+    is_catalog_name,
+)
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import (
+    PathTemplate,
+    check_paths_disjoint,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import source_log
 from pyspark_mysqlbinlog.connector.doctor.examined import ExaminedServer
@@ -31,7 +39,7 @@ from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError, OptionErro
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
 
-__all__ = ["ExaminedTarget", "target_paths", "target_storage", "target_tables"]
+__all__ = ["ExaminedNames", "ExaminedTarget", "target_paths", "target_storage", "target_tables"]
 
 _SEE = "read docs/how-to/object-stores.md"
 
@@ -46,6 +54,13 @@ class ExaminedTarget:
     template: PathTemplate
     storage: Mapping[str, str]
 
+    @classmethod
+    def parse(cls, target: str, storage: Mapping[str, str]) -> Self | ExaminedNames:
+        """Check a target as `DeltaMirror` takes it; OptionError describes the fault."""
+        if is_catalog_name(target):
+            return ExaminedNames(NameTemplate.parse(target))
+        return cls(PathTemplate.parse(target), storage)
+
     @property
     def root(self) -> str:
         """The folder, or URI, that all Delta tables are in."""
@@ -54,8 +69,20 @@ class ExaminedTarget:
         )
 
 
-def target_storage(target: ExaminedTarget) -> Finding:
+@dataclass(frozen=True, slots=True)
+class ExaminedNames:
+    """The target of a mirror whose Delta tables have names in a catalog of Spark's."""
+
+    template: NameTemplate
+
+
+def target_storage(target: ExaminedTarget | ExaminedNames) -> Finding:
     """The storage can be written, and its conditional writes work."""
+    if isinstance(target, ExaminedNames):
+        return warning(
+            f"not checked: only Spark reaches the catalog {target.template.catalog!r}",
+            advice="pyspark-mysqlbinlog ingest … --available-now shows whether it can be written",
+        )
     try:
         from deltalake import DeltaTable, write_deltalake
     except ImportError:
@@ -91,17 +118,23 @@ _CREDENTIALS = (
 )
 
 
-def target_paths(target: ExaminedTarget, server: ExaminedServer) -> Finding:
-    """Each table has a path of its own."""
+def target_paths(target: ExaminedTarget | ExaminedNames, server: ExaminedServer) -> Finding:
+    """Each table has a path or name of its own."""
     try:
-        check_paths_disjoint(server.names, [target.template])
+        if isinstance(target, ExaminedNames):
+            check_names_distinct(server.names, target.template)
+        else:
+            check_paths_disjoint(server.names, [target.template])
     except OptionError as error:
         return stop(str(error), advice="set --target with {database} and {table} in it")
-    return ok(f"{len(server.names):,} different paths")
+    kind = "names" if isinstance(target, ExaminedNames) else "paths"
+    return ok(f"{len(server.names):,} different {kind}")
 
 
-def target_tables(target: ExaminedTarget, server: ExaminedServer) -> Finding | None:
+def target_tables(target: ExaminedTarget | ExaminedNames, server: ExaminedServer) -> Finding | None:
     """Existing Delta tables at the paths are those of a mirror of this server."""
+    if isinstance(target, ExaminedNames):
+        return None
     try:
         from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
     except ImportError:

@@ -27,7 +27,8 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
 )
 from pyspark_mysqlbinlog.connector.delta.rows.columns import check_distinct
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
+from pyspark_mysqlbinlog.connector.delta.store.places.names import is_catalog_name
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -104,6 +105,13 @@ class Verifier:
             raise OptionError(
                 "options maskColumns and rowFilter: the server's rows cannot be compared with"
                 " masked or filtered ones; remove them, and compare the other tables"
+            )
+        if is_catalog_name(target):
+            raise OptionError(
+                f"target: expected a path or URI, found the catalog name {target!r}: verify reads"
+                " Delta tables with delta-rs, which resolves no names; give the location of the"
+                " tables as a path with {database} and {table} (DESCRIBE DETAIL shows that of a"
+                " table; names in a catalog are in lower case)"
             )
         self._template = PathTemplate.parse(target)
         self._storage = dict(storage_options or {})

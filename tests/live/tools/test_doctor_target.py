@@ -10,8 +10,12 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
 from helpers.mirrors.object_stores import ObjectStore, s3_store
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
+from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta.mirror import mirror_options
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
+from pyspark_mysqlbinlog.connector.doctor.examination import examine
 from pyspark_mysqlbinlog.connector.doctor.target_checks import ExaminedTarget, target_storage
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
 # An error of the store is final at once.
 QUICK = {"max_retries": "0", "timeout": "10s"}
@@ -72,6 +76,29 @@ def test_existing_folders_stay(tmp_path: Path) -> None:
     template = PathTemplate.parse(f"{tmp_path}/a/{{table}}")
     assert target_storage(ExaminedTarget(template, {})).status == "ok"
     assert [*kept.parent.iterdir()] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("template", "status", "said"),
+    [
+        ("main.{database}.{table}", "stop", "`T` and `{database}`.`t` would be one Delta table"),
+        ("main.{database}.{table}_u", "ok", "1 different names"),
+    ],
+)
+def test_names_in_a_catalog_are_checked_without_the_catalog(
+    live_server: Server, database: str, template: str, status: str, said: str
+) -> None:
+    tables = ["u"] if status == "ok" else ["T", "t"]
+    live_server.execute(
+        *(f"CREATE TABLE `{name}` (id INT PRIMARY KEY)" for name in tables), database=database
+    )
+    options = parse_options(mirror_options(live_server.options(tables=f"{database}.*")))
+    found = {each.check: each for each in examine(options, template)}
+    assert found["target storage"].status == "warning"
+    assert "only Spark reaches the catalog 'main'" in found["target storage"].found
+    assert found["target paths"].status == status
+    assert said.replace("{database}", database) in found["target paths"].found
+    assert "target tables" not in found
 
 
 @pytest.mark.parametrize(

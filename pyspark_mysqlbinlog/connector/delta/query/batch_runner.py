@@ -17,10 +17,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -59,7 +58,8 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarke
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import (
@@ -80,7 +80,6 @@ from pyspark_mysqlbinlog.errors import (
     ConnectionFailedError,
     MirrorError,
     OffsetError,
-    OptionError,
 )
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
@@ -89,37 +88,10 @@ from pyspark_mysqlbinlog.tables import TableSchema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BatchRunner", "MirrorPaths"]
+__all__ = ["BatchRunner"]
 
 _LOG = logging.getLogger(__name__)
 _Kept = TypeVar("_Kept", MirroredTable, ChangeLog)
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPaths:
-    """Locations of a mirror's Delta tables.
-
-    Attributes
-    ----------
-    tables : of the mirrored tables; None without any.
-    change_logs : of the change logs; None without any.
-    given : both as given, by the argument's name.
-    """
-
-    tables: PathTemplate | None
-    change_logs: PathTemplate | None
-    given: Mapping[str, str | None]
-
-    @classmethod
-    def parse(cls, target: str | None, change_log: str | None) -> Self:
-        """Parse the mirror's arguments; OptionError if neither is given."""
-        if target is None and change_log is None:
-            raise OptionError("target: expected target, change_log or both, found neither")
-        return cls(
-            None if target is None else PathTemplate.parse(target),
-            None if change_log is None else PathTemplate.parse(change_log, "change_log"),
-            {"target": target, "change_log": change_log},
-        )
 
 
 class BatchRunner:
@@ -129,7 +101,7 @@ class BatchRunner:
     ----------
     options, parsed : of the source, as texts and parsed.
     checkpoint : the query's checkpointLocation.
-    paths : of the mirrored tables and of the change logs.
+    places : of the mirrored tables and of the change logs.
     engine, change_log_engine : their writers.
     partition_by : ``database.table`` -> its partition columns.
     soft_delete : keep deleted rows, with true in `_deleted`.
@@ -141,7 +113,7 @@ class BatchRunner:
         options: Mapping[str, str],
         parsed: Options,
         checkpoint: str,
-        paths: MirrorPaths,
+        places: MirrorPlaces,
         *,
         engine: LazyEngine,
         change_log_engine: LazyEngine,
@@ -152,7 +124,7 @@ class BatchRunner:
         self._options = options
         self._parsed = parsed
         self._checkpoint = checkpoint
-        self._paths = paths
+        self._places = places
         self._engine = engine
         self._change_log_engine = change_log_engine
         self._partition_by = partition_by
@@ -169,7 +141,7 @@ class BatchRunner:
         self._query: str | None = None
         # Of the server whose batch is applied.
         self._server_uuid = ""
-        self.reading = DirectReader(parsed, with_source=paths.change_logs is not None)
+        self.reading = DirectReader(parsed, with_source=places.change_logs is not None)
         self._replay = BatchReplay(parsed, self.reading)
         self._recorder = ProgressTracker()
         self._cascades = CascadeWatch(options)
@@ -201,7 +173,7 @@ class BatchRunner:
         """Apply one batch; called by foreachBatch."""
         configure_logging()
         self._engine.begin(batch.sparkSession)
-        if self._paths.change_logs is not None:
+        if self._places.change_logs is not None:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
         self._server_uuid = end.server_uuid
@@ -209,7 +181,7 @@ class BatchRunner:
             self._captured_tables().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
             )
-            if self._paths.tables is not None:
+            if self._places.tables is not None:
                 self._check_row_image()
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
@@ -224,7 +196,7 @@ class BatchRunner:
         record.end(self.stopped)
         trim_after_batch(record.size)
         if self._maintenance is not None:
-            self._maintenance.after_batch(self._uris())
+            self._maintenance.after_batch(self._delta_places())
         reasons = list(self.stopped.values())
         count = len(self._tables) + len(self._change_logs) + len(self._unopened)
         # A requested reload follows the batches that are already planned.
@@ -251,7 +223,7 @@ class BatchRunner:
             if self.reading.can_read(before, end):
                 yield from self.reading.sub_batches(before, end, self._precompute(end))
             else:
-                with_source = self._paths.change_logs is not None
+                with_source = self._places.change_logs is not None
                 yield SubBatch.from_changes(before, end, collected(batch, with_source=with_source))
             return
         except Exception:
@@ -265,7 +237,7 @@ class BatchRunner:
     def _precompute(self, end: Offset) -> Precompute:
         """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
         tables = (
-            {} if self._paths.tables is None else self._tables_of(unpacked_schemas(end.schemas))
+            {} if self._places.tables is None else self._tables_of(unpacked_schemas(end.schemas))
         )
         schemas = {
             name: schema
@@ -345,8 +317,8 @@ class BatchRunner:
         spark: SparkSession,
     ) -> None:
         """Apply the tables' parts in parallel; an error is raised when all others are done."""
-        ways = [self._apply_to_mirror] if self._paths.tables is not None else []
-        ways += [self._append] if self._paths.change_logs is not None else []
+        ways = [self._apply_to_mirror] if self._places.tables is not None else []
+        ways += [self._append] if self._places.change_logs is not None else []
 
         def take(name: Table) -> tuple[list[tuple[int, float]], list[Exception]]:
             done, errors = [], []
@@ -463,8 +435,8 @@ class BatchRunner:
     def _targets_in_step(self) -> Iterator[DeltaTarget]:
         """Yield new objects for the Delta tables that are not stopped."""
         for name, table in self._tables.items():
-            if self._paths.tables is not None and table.stopped is None:
-                yield self._engine.target(self._paths.tables.render(name))
+            if self._places.tables is not None and table.stopped is None:
+                yield self._engine.target(self._places.tables.render(name))
         for log in self._change_logs.values():
             if log.stopped is None:
                 yield self._change_log_engine.target(log.uri)
@@ -494,8 +466,8 @@ class BatchRunner:
     def _opened_log(self, name: Table) -> ChangeLog:
         log = self._change_logs.get(name)
         if log is None:
-            assert self._paths.change_logs is not None
-            target = self._change_log_engine.target(self._paths.change_logs.render(name))
+            assert self._places.change_logs is not None
+            target = self._change_log_engine.target(self._places.change_logs.render(name))
             state = self._applied.of(name, is_log=True)
             log = self._change_logs[name] = ChangeLog(name, target, self._fingerprint_at, state)
             if log.stopped is not None:
@@ -508,18 +480,18 @@ class BatchRunner:
         """Return the row count of a Delta table; 0 if there is only a change log."""
         return self._tables[name].count() if name in self._tables else 0
 
-    def _uris(self) -> Iterator[str]:
-        """Yield the URIs of the Delta tables."""
-        if self._paths.tables is not None:
-            yield from map(self._paths.tables.render, self._tables)
+    def _delta_places(self) -> Iterator[DeltaPlace]:
+        """Yield the paths, URIs or names of the Delta tables."""
+        if self._places.tables is not None:
+            yield from map(self._places.tables.render, self._tables)
         yield from (log.uri for log in self._change_logs.values())
 
     def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
-        assert self._paths.tables is not None
+        assert self._places.tables is not None
         schemas = [what for _, what in versions.versions if isinstance(what, TableSchema)]
         wanted = self._captured_tables()
         partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
-        target = self._engine.target(self._paths.tables.render(name), partition_by)
+        target = self._engine.target(self._places.tables.render(name), partition_by)
         if target.columns() is None:
             wanted.check_partition_columns(name, schemas)
         return target
@@ -533,7 +505,7 @@ class BatchRunner:
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:
-            check_checkpoint_targets(spark, self._checkpoint, self._paths.given)
+            check_checkpoint_targets(spark, self._checkpoint, self._places.given)
             self._query = self._offsets.query_id(spark)
         return self._query
 
@@ -542,9 +514,7 @@ class BatchRunner:
         if self._known is None or self._known[0] != history:
             options = self._captured_tables()
             wanted = [name for name in history.tables() if options.captures(name)]
-            check_paths_disjoint(
-                wanted, filter(None, (self._paths.tables, self._paths.change_logs))
-            )
+            self._places.check_distinct(wanted)
             self._known = history, table_versions(history, wanted, options.as_delivered)
         return self._known[1]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, has_delta
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -24,6 +25,7 @@ class LazyEngine:
     storage_options : of delta-rs.
     properties : of created tables.
     soft_delete : keep deleted rows, with true in a column of their own.
+    catalog : of the tables' names, which only Spark resolves; None if they have paths.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class LazyEngine:
         properties: Mapping[str, str] | None = None,
         *,
         soft_delete: bool = False,
+        catalog: str | None = None,
     ) -> None:
         if name not in ENGINES:
             raise OptionError(f"engine: expected one of {', '.join(ENGINES)}, found {name!r}")
@@ -41,8 +44,11 @@ class LazyEngine:
         self._properties = dict(properties or {})
         self._keep_deleted = soft_delete
         self._engine: Engine | None = None
+        self._catalog = catalog
         if name == "spark":
             self._check_no_storage_options()
+        if name == "deltalake" and catalog is not None:
+            raise _needs_spark("'deltalake'")
 
     def begin(self, spark: SparkSession) -> None:
         """Use the session of the batch that begins."""
@@ -50,13 +56,15 @@ class LazyEngine:
             self._engine = self._made(spark)
         self._engine.begin(spark)
 
-    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
-        """Return the Delta table of a URI, which may not exist yet."""
+    def target(self, place: DeltaPlace, partition_by: Sequence[str] = ()) -> DeltaTarget:
+        """Return the Delta table of a path, URI or name, which may not exist yet."""
         assert self._engine is not None, "no batch has begun"
-        return self._engine.target(uri, partition_by)
+        return self._engine.target(place, partition_by)
 
     def _made(self, spark: SparkSession) -> Engine:
         if self._name == "deltalake" or (self._name == "auto" and not has_delta(spark)):
+            if self._catalog is not None:
+                raise _needs_spark("'auto' in a session without Delta's jars")
             # With Delta's jars, deltalake need not be installed.
             from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415 (see above)
                 DeltalakeEngine,
@@ -64,7 +72,7 @@ class LazyEngine:
 
             return DeltalakeEngine(self._storage, self._properties, soft_delete=self._keep_deleted)
         self._check_no_storage_options()
-        return SparkEngine(self._properties, soft_delete=self._keep_deleted)
+        return SparkEngine(self._properties, soft_delete=self._keep_deleted, catalog=self._catalog)
 
     def _check_no_storage_options(self) -> None:
         if self._storage:
@@ -72,3 +80,10 @@ class LazyEngine:
                 "storage_options: only delta-rs uses them; for the engine 'spark' set Spark's"
                 " properties, such as spark.hadoop.fs.s3a.access.key"
             )
+
+
+def _needs_spark(found: str) -> OptionError:
+    return OptionError(
+        f"engine: a target of catalog names needs 'spark' and Delta's jars in the session, found"
+        f" {found}: set engine to 'spark', or set a path as target"
+    )

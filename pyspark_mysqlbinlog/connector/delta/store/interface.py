@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class DeltaTarget(Protocol):
 
     Attributes
     ----------
-    uri : of the table.
+    uri : of the table, or its name in a catalog.
     soft_deletes : deleted rows stay, with true in the column `DELETED`, which only this class uses.
     preserves_partition_time_zone : all readers read the same instant from a partition value.
     """
@@ -152,8 +153,8 @@ class Engine(Protocol):
     def begin(self, spark: SparkSession) -> None:
         """Use the session of the batch that begins."""
 
-    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
-        """Return the Delta table of a URI, which may not exist yet.
+    def target(self, place: DeltaPlace, partition_by: Sequence[str] = ()) -> DeltaTarget:
+        """Return the Delta table of a path, URI or name, which may not exist yet.
 
         partition_by : partition columns, if it is created.
         """

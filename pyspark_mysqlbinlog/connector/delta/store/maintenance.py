@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from threading import Thread
 
 from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 
 __all__ = ["MAINTENANCE_THREAD", "Maintenance"]
 
@@ -36,9 +37,9 @@ class Maintenance:
         self._every = every
         self._next: float | None = None
         self._thread: Thread | None = None
-        self._lost_races: dict[str, int] = {}
+        self._lost_races: dict[DeltaPlace, int] = {}
 
-    def after_batch(self, uris: Iterable[str]) -> None:
+    def after_batch(self, places: Iterable[DeltaPlace]) -> None:
         """Begin a round when it is due; waits only for tables that are never quiet."""
         now = time.monotonic()
         if self._next is None:
@@ -46,11 +47,11 @@ class Maintenance:
         if now < self._next or (self._thread is not None and self._thread.is_alive()):
             return
         self._next = now + self._every
-        uris = sorted(uris)
-        busy = [uri for uri in uris if self._lost_races.get(uri, 0) >= MAX_LOST_COMPACTIONS]
-        for uri in busy:
-            self._maintain(uri)
-        rest = [uri for uri in uris if uri not in busy]
+        places = sorted(places, key=str)
+        busy = [each for each in places if self._lost_races.get(each, 0) >= MAX_LOST_COMPACTIONS]
+        for place in busy:
+            self._maintain(place)
+        rest = [place for place in places if place not in busy]
         self._thread = Thread(
             target=self._round, args=(rest,), daemon=True, name=MAINTENANCE_THREAD
         )
@@ -61,20 +62,20 @@ class Maintenance:
         if self._thread is not None:
             self._thread.join()
 
-    def _round(self, uris: Iterable[str]) -> None:
-        for uri in uris:
-            self._maintain(uri)
+    def _round(self, places: Iterable[DeltaPlace]) -> None:
+        for place in places:
+            self._maintain(place)
 
-    def _maintain(self, uri: str) -> None:
+    def _maintain(self, place: DeltaPlace) -> None:
         # A new object: those of the batches are for one thread.
-        target = self._engine.target(uri)
+        target = self._engine.target(place)
         try:
             if target.columns() is None:
                 return
             if target.compact():
-                self._lost_races.pop(uri, None)
+                self._lost_races.pop(place, None)
             else:
-                self._lost_races[uri] = self._lost_races.get(uri, 0) + 1
+                self._lost_races[place] = self._lost_races.get(place, 0) + 1
             target.vacuum()
         except Exception as error:  # noqa: BLE001 (the rows are correct without it)
-            _LOG.warning("%s: maintenance of its files failed: %s", uri, error)
+            _LOG.warning("%s: maintenance of its files failed: %s", place, error)

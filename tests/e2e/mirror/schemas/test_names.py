@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
 
 pytestmark = pytest.mark.both_engines
 

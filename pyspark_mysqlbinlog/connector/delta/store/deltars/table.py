@@ -65,6 +65,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     COMMIT_MARKERS,
     MetadataMarkers,
 )
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 
 if TYPE_CHECKING:
@@ -100,10 +101,11 @@ class DeltalakeEngine:
     def begin(self, spark: SparkSession) -> None:
         """Do nothing: Spark is not needed."""
 
-    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
-        """Return the Delta table of a URI, which may not exist yet."""
+    def target(self, place: DeltaPlace, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
+        """Return the Delta table of a path or URI, which may not exist yet."""
+        assert isinstance(place, str), f"delta-rs resolves no names of catalogs, found {place}"
         return DeltalakeTarget(
-            uri, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
+            place, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
         )
 
 

@@ -37,6 +37,11 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     has_commit_id,
     user_metadata,
 )
+from pyspark_mysqlbinlog.connector.delta.store.places.names import (
+    SOURCE_TABLE,
+    CatalogName,
+    DeltaPlace,
+)
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
@@ -45,6 +50,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
     equality_conditions,
     multiset_merge_sql,
 )
+from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions, is_classic
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
@@ -55,7 +61,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
     DeltaVersion,
     SparkTable,
 )
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 
 __all__ = ["SparkEngine", "SparkTarget", "has_delta"]
 
@@ -76,12 +82,18 @@ class SparkEngine:
 
     properties : of created tables.
     soft_delete : keep deleted rows, with true in a column of their own.
+    catalog : of the tables' names; None if they have paths.
     """
 
     def __init__(
-        self, properties: Mapping[str, str] | None = None, *, soft_delete: bool = False
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        soft_delete: bool = False,
+        catalog: str | None = None,
     ) -> None:
         self._properties = dict(properties or {})
+        self._catalog = catalog
         self._keep_deleted = soft_delete
         self._spark: Any = None
         self._sessions: SparkSessions | None = None
@@ -94,7 +106,9 @@ class SparkEngine:
                 "engine: 'spark' needs a classic session, found Spark Connect; use 'deltalake'"
             )
         catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
-        if not has_delta(spark) or not catalog.endswith(".DeltaCatalog"):
+        # That of Unity Catalog can replace Delta's own.
+        is_delta = catalog.endswith((".DeltaCatalog", ".UCSingleCatalog"))
+        if not has_delta(spark) or not is_delta:
             raise OptionError(
                 "engine: 'spark' needs a session with Delta's jars: set spark.jars.packages to"
                 f" io.delta:delta-spark of your Spark, spark.sql.extensions to {_EXTENSION} and"
@@ -105,16 +119,19 @@ class SparkEngine:
             self._spark = given._jsparkSession
             self._sessions = SparkSessions(spark, SETTINGS)
             self._open_tables = OpenTables(spark)
+            if self._catalog is not None:
+                check_catalog(spark, self._catalog)
 
-    def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
-        """Return the Delta table of a URI, which may not exist yet."""
+    def target(self, place: DeltaPlace, partition_by: Sequence[str] = ()) -> SparkTarget:
+        """Return the Delta table of a path, URI or name, which may not exist yet."""
         assert self._sessions is not None, "no batch has begun"
         assert self._open_tables is not None
         return SparkTarget(
-            SparkTable(uri, self._sessions, self._open_tables),
+            SparkTable(place, self._sessions, self._open_tables),
             self._properties,
             partition_by,
             soft_delete=self._keep_deleted,
+            source=".".join(place.source) if isinstance(place, CatalogName) else None,
         )
 
 
@@ -135,7 +152,10 @@ class _CommitMetadata:
 
 
 class SparkTarget(CommittingTarget):
-    """One Delta table; see `interface.DeltaTarget`."""
+    """One Delta table; see `interface.DeltaTarget`.
+
+    source : the MySQL table that it must be of; None if its path shows that.
+    """
 
     preserves_partition_time_zone = True
 
@@ -146,8 +166,11 @@ class SparkTarget(CommittingTarget):
         partition_by: Sequence[str],
         *,
         soft_delete: bool,
+        source: str | None = None,
     ) -> None:
         super().__init__(table.uri)
+        self._source = source
+        self._table_id: str | None = None
         self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
@@ -155,10 +178,31 @@ class SparkTarget(CommittingTarget):
 
     def _opened(self) -> DeltaVersion | None:
         snapshot = self._table.last()
-        if snapshot is not None and self._expected_version is None:
+        if snapshot is None:
+            return None
+        if self._expected_version is None:
             check_same_deletes(self, snapshot.fields.names)
+            self._check_source(snapshot)
             self._expected_version = snapshot.version
+        # A conflict makes the version unknown, but not the table.
+        if self._table_id is None:
+            self._table_id = snapshot.table_id
+        if self._table_id != snapshot.table_id:
+            raise MirrorError(
+                f"{self.uri}: another program has removed the Delta table and created another one"
+                " there; reload the table"
+            )
         return snapshot
+
+    def _check_source(self, snapshot: DeltaVersion) -> None:
+        """OptionError if a mirror created the table for another MySQL table."""
+        known = snapshot.properties.get(SOURCE_TABLE)
+        if self._source is not None and known is not None and known != self._source:
+            raise OptionError(
+                f"target: {self.uri} is the Delta table of the MySQL table {known!r}, and would be"
+                f" that of {self._source!r}, too: set another target, exclude one of them, or"
+                " drop the Delta table if the other MySQL table no longer exists"
+            )
 
     def _there(self) -> DeltaVersion:
         snapshot = self._opened()
@@ -285,12 +329,15 @@ class SparkTarget(CommittingTarget):
             self._allow(columns)
             with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
                 self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
+            if self._source is not None and self.properties().get(SOURCE_TABLE) is None:
+                self.set_properties({SOURCE_TABLE: self._source})
             return
         by = ", ".join(map(quoted, partition_by))
-        given = spark_sql.properties(self._properties | dict(properties))
-        self._expected_version = None
-        self._table.sql(
-            f"CREATE TABLE {self._table.name} ({spark_sql.fields(columns)}) USING delta"
+        source = {} if self._source is None else {SOURCE_TABLE: self._source}
+        given = spark_sql.properties(self._properties | dict(properties) | source)
+        self.forget_state()
+        self._table.create(
+            f"({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
             + (f" TBLPROPERTIES ({given})" if given else "")
         )
@@ -322,7 +369,7 @@ class SparkTarget(CommittingTarget):
         return self._opened() is None or not self._has_rows()
 
     def forget_state(self) -> None:
-        self._expected_version = None
+        self._expected_version = self._table_id = None
 
     def add_columns(
         self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None

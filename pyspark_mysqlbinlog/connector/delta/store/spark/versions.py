@@ -7,12 +7,10 @@ value as text: with Delta's extension, Spark does not fill in parameters.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,9 +23,10 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     MetadataMarkers,
     is_application,
 )
+from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables, release
+from pyspark_mysqlbinlog.connector.delta.store.spark.places import place_of
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
-from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 
 __all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "DeltaVersion", "SparkTable"]
 
@@ -54,29 +53,33 @@ _FIRST_COMMITS = 20
 
 @dataclass(frozen=True, slots=True)
 class DeltaVersion:
-    """One version of a table."""
+    """One version of a table.
+
+    Attributes
+    ----------
+    table_id : identifies the table: a new one with its name or path has another.
+    """
 
     version: int
+    table_id: str
     fields: StructType
     properties: Mapping[str, str]
     partitioned_by: Sequence[str]
 
 
 class SparkTable:
-    """The table of a path or URI, which may not exist yet.
+    """The table of a path, a URI or a name, which may not exist yet.
 
     Attributes
     ----------
     uri : as given.
-    path : for Spark; a relative one is made absolute, because Delta requires it.
     name : in SQL.
     """
 
-    def __init__(self, uri: str, sessions: SparkSessions, open_tables: OpenTables) -> None:
-        self.uri = uri
-        is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri)
-        self.path = uri if is_uri else str(Path(uri).absolute())
-        self.name = f"delta.{quoted(self.path)}"
+    def __init__(self, place: DeltaPlace, sessions: SparkSessions, open_tables: OpenTables) -> None:
+        self._place = place_of(place)
+        self.uri = self._place.uri
+        self.name = self._place.sql
         self._sessions = sessions
         self._open_tables = open_tables
         self._last: DeltaVersion | None = None
@@ -108,13 +111,14 @@ class SparkTable:
 
     def save(self, frame: DataFrame, mode: str, partition_by: Sequence[str] = ()) -> None:
         """Write rows; an overwrite also sets the table's columns."""
-        writer: Any = frame.write.format("delta").mode(mode)
-        try:
-            if mode == "overwrite":
-                writer.option("overwriteSchema", "true").partitionBy(*partition_by)
-            writer.save(self.path)
-        finally:
-            release(self.spark, writer._jwrite)
+        self._place.save(self.spark, frame, mode, partition_by)
+
+    def create(self, definition: str) -> None:
+        """Create the table, which does not exist.
+
+        definition : what follows the name in CREATE TABLE.
+        """
+        self._place.create(self.spark, definition)
 
     @contextmanager
     def frame(self, rows: pa.Table, fields: StructType) -> Iterator[DataFrame]:
@@ -144,13 +148,19 @@ class SparkTable:
     def last(self) -> DeltaVersion | None:
         """Return its last version; None if there is no table."""
         with self._newest() as found:
-            version: int = found.version()
-            if version < 0:
+            if found is None or found.version() < 0:
                 return None
-            if self._last is None or self._last.version != version:
-                metadata = json.loads(found.metadata().json())["metaData"]
+            version: int = found.version()
+            about = found.metadata()
+            table_id: str = about.id()
+            if self._last is None or (self._last.version, self._last.table_id) != (
+                version,
+                table_id,
+            ):
+                metadata = json.loads(about.json())["metaData"]
                 self._last = DeltaVersion(
                     version,
+                    table_id,
                     StructType.fromJson(json.loads(metadata["schemaString"])),
                     metadata["configuration"],
                     metadata["partitionColumns"],
@@ -204,6 +214,7 @@ class SparkTable:
         """Return the files that the commit of a version removed."""
         jvm: Any = self.spark._jvm
         with self._newest() as found:
+            assert found is not None, f"{self.uri} does not exist"
             log = found.deltaLog()
             commit = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")
             text = log.store().read(commit, log.newDeltaHadoopConf()).mkString("\n")
@@ -227,6 +238,7 @@ class SparkTable:
         """Return the transaction identifiers of this package."""
         found: dict[str, int] = {}
         with self._newest() as snapshot:
+            assert snapshot is not None, f"{self.uri} does not exist"
             transactions = snapshot.transactions()
             names = transactions.keysIterator()
             while names.hasNext():
@@ -237,24 +249,24 @@ class SparkTable:
 
     @contextmanager
     def _newest(self) -> Iterator[Any]:
-        """Yield Delta's own object of the newest version.
+        """Yield Delta's own object of the newest version; None if there is no table.
 
-        There is no SQL for a table's version and its identifiers. Meanwhile this session is the
-        thread's active one, because Delta reads the settings there.
+        Meanwhile this session is the thread's active one, because Delta reads the settings there.
         """
         spark: Any = self.spark
         sessions = spark._get_j_spark_session_class(spark._jvm)
         before = sessions.getActiveSession()
         sessions.setActiveSession(spark._jsparkSession)
         try:
-            self._open_tables.use(self.path, spark)
-            delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
-            found = delta_log.forTableWithSnapshot(spark._jsparkSession, self.path)
-            snapshot = found._2()
+            found = self._place.newest(spark)
+            if found is None:
+                yield None
+                return
+            self._open_tables.use(found.path, spark)
             try:
-                yield snapshot
+                yield found.snapshot
             finally:
-                release(spark, found, snapshot)
+                release(spark, *found.held)
         finally:
             if before.isDefined():
                 sessions.setActiveSession(before.get())

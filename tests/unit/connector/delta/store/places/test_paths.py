@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.places.paths import (
+    PathTemplate,
+    check_paths_disjoint,
+)
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -35,9 +38,9 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
         ("/lake/{db}/{table}", "{db}"),
         ("/lake/{table}/{", "single brace"),
         ("/lake/{}/{table}", "{}"),
-        ("lake.{database}.{table}", "catalog names are not supported yet"),
-        ("main.shop.{table}", "catalog names are not supported yet"),
-        ("{database}.{table}", "catalog names are not supported yet"),
+        ("lake.{database}.{table}", "looks like a name in a catalog"),
+        ("main.shop.{table}", "looks like a name in a catalog"),
+        ("{database}.{table}", "looks like a name in a catalog"),
         *((f"/lake/a{refused}b/{{table}}", f"found {refused!r}") for refused in "^[]|"),
     ],
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from pyspark_mysqlbinlog.connector.delta.store.places.names import is_catalog_name
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
@@ -54,10 +55,11 @@ class PathTemplate:
             raise OptionError(f"{option}: {expected}, found no {{table}} in {template!r}")
         if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
             raise OptionError(f"{option}: {expected}, found a single brace in {template!r}")
-        if "." in template and "/" not in template:
+        if is_catalog_name(template):
             raise OptionError(
-                f"{option}: {expected}, found {template!r}: catalog names are not supported yet;"
-                f" for a folder of that name in the working directory use './{template}'"
+                f"{option}: {expected}, found {template!r}, which looks like a name in a catalog:"
+                " only the target of a mirror with the engine 'spark' can be one; for a folder of"
+                f" that name in the working directory use './{template}'"
             )
         refused = _REFUSED.search(template)
         if refused is not None:

@@ -1,0 +1,1 @@
+"""Where Delta tables are: at paths or URIs, or by names in a catalog."""

@@ -1,0 +1,126 @@
+"""Mirror targets that are names in a catalog of Spark's, with Delta's jars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from helpers.mirrors.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+from helpers.streams.spark_session import DELTA_JARS, with_delta
+from pyspark_mysqlbinlog.errors import OptionError, cause_of
+
+_OWN_COLUMNS = ["_seq", "_deleted"]
+
+
+@pytest.fixture(scope="module")
+def delta(spark: SparkSession) -> SparkSession:
+    """A session with Delta's jars."""
+    if not DELTA_JARS:
+        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
+    return with_delta(spark)
+
+
+class NamedTables(MirroredDatabase):
+    """A mirrored database whose Delta tables have names; the schema is the database's."""
+
+    catalog = "spark_catalog"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.settings = {"engine": "spark", "target": f"{self.catalog}.{{database}}.{{table}}"}
+
+    def name(self, table: str) -> str:
+        return f"{self.catalog}.`{self.database}`.`{table}`"
+
+    def rows(self, table: str) -> Any:
+        found = self.spark.table(self.name(table))
+        return found.drop(*_OWN_COLUMNS).toArrow()
+
+    def properties(self, table: str) -> dict[str, str]:
+        (row,) = self.spark.sql(f"DESCRIBE DETAIL {self.name(table)}").collect()
+        return dict(row["properties"])
+
+    def stopped(self, table: str) -> str:
+        reason = self.properties(table).get("mysqlbinlog.stopped")
+        assert reason, f"{table} is not stopped"
+        return reason
+
+
+@pytest.fixture
+def named(
+    delta: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> Iterator[NamedTables]:
+    delta.sql(f"CREATE SCHEMA spark_catalog.`{database}` LOCATION '{tmp_path}/warehouse'")
+    yield NamedTables(delta, live_server, database, tmp_path)
+    delta.sql(f"DROP SCHEMA IF EXISTS spark_catalog.`{database}` CASCADE")
+
+
+def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: NamedTables) -> None:
+    named.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v INT)",
+        "INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 1, 30)",
+        "DELETE FROM t WHERE id = 3",
+    )
+    named.settings |= {"soft_delete": True, "partition_by": {f"{named.database}.t": ["k"]}}
+    named.run()
+    named.execute("ALTER TABLE t CHANGE v w BIGINT", "INSERT INTO t VALUES (4, 2, 5000000000)")
+    named.run()
+    (row,) = named.spark.sql(f"DESCRIBE DETAIL {named.name('t')}").collect()
+    assert row["partitionColumns"] == ["k"]
+    found = named.spark.table(named.name("t")).select("id", "k", "w", "_deleted").collect()
+    assert sorted(map(tuple, found)) == [
+        (1, 1, 10, False),
+        (2, 2, 20, False),
+        (3, 1, 30, True),
+        (4, 2, 5_000_000_000, False),
+    ]
+
+
+def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) -> None:
+    named.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    named.run()
+    named.execute("CREATE TABLE `A` (id INT PRIMARY KEY)", "INSERT INTO `A` VALUES (2)")
+    with pytest.raises(StreamingQueryException) as caught:
+        named.run()
+    cause = cause_of(caught.value)
+    assert isinstance(cause, OptionError)
+    assert f"`{named.database}`.`A`" in cause.message
+    assert f"`{named.database}`.`a`" in cause.message
+    assert "would be one Delta table" in cause.message
+    named.assert_equal("a")
+
+
+def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> None:
+    named.options["startingOffset"] = "snapshot"
+    named.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), at DATETIME)",
+        "CREATE TABLE k (a INT, b VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 'a', '2020-01-01'), (2, 'b', NULL)",
+        "INSERT INTO k VALUES (1, 'x'), (1, 'x'), (2, NULL)",
+    )
+    named.run()
+    named.assert_equal("t", "k")
+    named.execute(
+        "INSERT INTO t VALUES (3, 'c', NULL)",
+        "UPDATE t SET v = 'B' WHERE id = 2",
+        "DELETE FROM t WHERE id = 1",
+        "DELETE FROM k WHERE a = 1 LIMIT 1",
+        "ALTER TABLE t ADD COLUMN n BIGINT",
+        "UPDATE t SET n = 7 WHERE id = 3",
+    )
+    named.run()
+    named.assert_equal("t", "k")
+    named.execute(
+        "ALTER TABLE t CHANGE v w VARCHAR(30)",
+        "ALTER TABLE t DROP COLUMN n",
+        "INSERT INTO t VALUES (4, 'd', NULL)",
+    )
+    named.run()
+    named.assert_equal("t", "k")
+    assert named.properties("t")["mysqlbinlog.sourceTable"] == f"{named.database}.t"
