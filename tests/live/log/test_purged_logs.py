@@ -570,6 +570,7 @@ def test_another_server_under_the_same_name_proves_no_purge(
     stream = new_stream(primary, "d.t", **CONTINUE)
     start = begun(stream)
     insert(primary, "d.t", 1, 2)
+    stream.wait_for_tail(primary)
     end = stream.next_batch(start)
     stream.reader.stop()
     wait_for_replica(replica, primary)
