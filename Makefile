@@ -206,4 +206,4 @@ servers: ## Get a MySQL to test on, if there is none
 
 # Debian's newest MySQL and MariaDB, in folders of their own; elsewhere their tests are skipped.
 newer-servers: ## Get MySQL 9 and MariaDB 11 to test on, where apt is
-	@$(BASE_PYTHON) tests/helpers/servers/unpacked.py
+	@PYTHONPATH=tests $(BASE_PYTHON) -m helpers.unpacked mysql9 mariadb11
