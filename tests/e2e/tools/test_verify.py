@@ -266,7 +266,7 @@ def test_the_command_shows_differences_and_how_to_repair_them(
     mirrored.execute("INSERT INTO t VALUES (4, 4)")
     behind = run(command)
     assert behind.returncode == 0, behind.stderr
-    assert "after which the binlog changes 1 rows" in behind.stdout
+    assert "after which the binlog changes 1 row" in behind.stdout
     mirrored.execute("TRUNCATE t")
     unclear = run(command)
     assert unclear.returncode == 3, unclear.stderr
