@@ -32,6 +32,15 @@ NEWER_CASES ?=
 FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
+# Newer than continuous integration's own. No suite of Debian has 3.12: PYTHONS=3.12 takes the PATH's.
+PYTHONS ?= 3.13 3.14
+PYTHON_VENVS := $(CURDIR)/.cache/pythons
+# Without what other tests need, which takes minutes to install.
+NEEDED_BY_TESTS := pytest pytest-timeout hypothesis sqlglot cryptography 'pandas<3'
+# Three packages without servers and Spark, and a mirror's tables.
+TESTED_BY_PYTHONS := tests/unit/decoder tests/unit/protocol tests/unit/checkpoints \
+	tests/e2e/mirror/rows/test_changes.py
+
 MIN_VERSIONS_VENV := $(CURDIR)/.cache/min-versions
 DOCS := $(CURDIR)/.cache/docs
 PACKAGING := $(CURDIR)/.cache/packaging
@@ -44,8 +53,8 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test test-newer test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs package \
-	servers newer-servers clean java classes
+.PHONY: help demo test test-newer test-min-versions test-pythons test-slow fuzz bench build-kernel sanitize lint \
+	format docs package servers newer-servers clean java classes
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -81,6 +90,35 @@ test-min-versions: $(MIN_VERSIONS_VENV)/dependencies $(VENV)/installed java serv
 	rm -rf "$$site/pyspark_mysqlbinlog" && cp -r "$$package" "$$site"
 	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
 		$(MIN_VERSIONS_VENV)/bin/python tests/smoke_spark.py
+
+.PRECIOUS: $(PYTHON_VENVS)/%/dependencies
+# Each interpreter's environment. PySpark has nothing compiled, and 0.5 GB: its files are linked.
+$(PYTHON_VENVS)/%/dependencies: pyproject.toml $(VENV)/dependencies
+	@rm -rf $(@D)
+	@python=$$(PYTHONPATH=tests $(BASE_PYTHON) -m helpers.unpacked.find_python $*) && \
+		$$python -m venv $(@D)
+	@site=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	cp -rl "$$site"/pyspark "$$site"/pyspark-*.dist-info $(@D)/lib/python$*/site-packages; \
+	find $(@D)/lib/python$*/site-packages/pyspark -name __pycache__ -prune -exec rm -r {} +
+	MYSQLBINLOG_KERNEL=none $(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+		'.[kernel,cli,delta,metrics,fsspec]' $(NEEDED_BY_TESTS)
+	@touch $@
+
+test-python-%: $(PYTHON_VENVS)/%/dependencies $(VENV)/installed java servers
+	$(FORGET_COPIES)
+	MYSQLBINLOG_KERNEL=required $(PYTHON_VENVS)/$*/bin/python -m pip install --quiet \
+		--disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+	@rm -rf *.egg-info
+	PYTHONPATH=tests PYTHONSAFEPATH=1 $(PYTHON_VENVS)/$*/bin/python tests/smoke.py
+	export PYSPARK_PYTHON=$(PYTHON_VENVS)/$*/bin/python; \
+	export PYSPARK_DRIVER_PYTHON=$$PYSPARK_PYTHON; \
+	PYTHONPATH=tests PYTHONSAFEPATH=1 $$PYSPARK_PYTHON tests/smoke_spark.py && \
+	MYSQLBINLOG_IMPL=c $$PYSPARK_PYTHON -P -m pytest $(TESTED_BY_PYTHONS) $(PYTEST_ARGS)
+
+test-pythons: ## Compile, stream and mirror with other versions of Python (PYTHONS=3.12 for one on the PATH)
+	@failed=; for version in $(PYTHONS); do \
+		$(MAKE) --no-print-directory test-python-$$version || failed="$$failed $$version"; \
+	done; test -z "$$failed" || { echo "failed with Python$$failed"; exit 1; }
 
 test-slow: $(VENV)/installed java servers newer-servers classes ## Run all cases of sampled tests, and the long ones: 100,000 changes, kills, memory
 	$(VENV)/bin/pytest -m slow --log-cli-level=INFO $(PYTEST_ARGS)
@@ -206,4 +244,4 @@ servers: ## Get a MySQL to test on, if there is none
 
 # Debian's newest MySQL and MariaDB, in folders of their own; elsewhere their tests are skipped.
 newer-servers: ## Get MySQL 9 and MariaDB 11 to test on, where apt is
-	@$(BASE_PYTHON) tests/helpers/servers/unpacked.py
+	@PYTHONPATH=tests $(BASE_PYTHON) -m helpers.unpacked mysql9 mariadb11

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.servers.unpacked import MYSQL
+from helpers.unpacked import MYSQL
 from helpers.waiting import patience
 
 __all__ = ["PrintedRow", "PrintedValue", "printed_statements"]

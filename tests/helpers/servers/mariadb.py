@@ -1,6 +1,6 @@
 """MariaDB, as Debian's package mariadb-server-core ships it: only the server, no client tools.
 
-Two versions: the system's own (10.11 on Debian 12), and 11.8 unpacked (see unpacked.py).
+Two versions: the system's own (10.11 on Debian 12), and 11.8 unpacked (see helpers/unpacked).
 
 The package's own installer needs the client packages, so the data folder is made as the
 installer would make it: the server in bootstrap mode reads the shipped SQL of the system tables.
@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from helpers.servers.base import LocalServer, ServerStartError
-from helpers.servers.unpacked import MARIADB
+from helpers.unpacked import MARIADB
 
 __all__ = ["MariaDB11Server", "MariaDBServer"]
 

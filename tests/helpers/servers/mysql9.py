@@ -1,4 +1,4 @@
-"""MySQL 9.x, unpacked from Debian's packages (see unpacked.py)."""
+"""MySQL 9.x, unpacked from Debian's packages (see helpers/unpacked)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from helpers.servers.base import LocalServer
-from helpers.servers.unpacked import MYSQL
+from helpers.unpacked import MYSQL
 
 __all__ = ["MySQL9Server"]
 

@@ -78,6 +78,9 @@ PACKAGE = (
     "pyspark_mysqlbinlog.connector.source.stream_reader",
     "sqlglot.dialects.mysql",
 )
+# Python 3.12 and later warn of a fork with threads. The only one is that of pyarrow's allocator,
+# which is made for forks.
+_FORKING = "ignore:This process:DeprecationWarning"
 # Spark's archives are on the path of its processes. Their modules are imported already, and to read
 # what is in them takes longer than all else that a source's process does.
 _ARCHIVES = (".zip", ".jar")
@@ -135,7 +138,7 @@ def quick_workers() -> Iterator[str]:
             "OPENBLAS_NUM_THREADS": "1",
         }
         with subprocess.Popen(
-            [sys.executable, "-P", __file__, address, *paths],
+            [sys.executable, "-P", "-W", _FORKING, __file__, address, *paths],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

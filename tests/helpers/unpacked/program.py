@@ -1,9 +1,7 @@
-"""Programs of newer Debian suites, unpacked into .cache and run there: the system keeps its own.
+"""Programs of other Debian suites, unpacked into .cache and run there: the system keeps its own.
 
-    python tests/helpers/servers/unpacked.py
-
-fetches MySQL 9.x and MariaDB 11.8, each with all the libraries that it depends on, by apt with
-folders of its own, which needs no root. They run through the dynamic loader that came with them.
+Each is fetched with all the libraries that it depends on, by apt with folders of its own, which
+needs no root. It runs through the dynamic loader that came with it.
 """
 
 from __future__ import annotations
@@ -12,13 +10,12 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MARIADB", "MYSQL", "UnpackedProgram"]
+__all__ = ["UnpackedProgram"]
 
-CACHE = Path(__file__).resolve().parents[3] / ".cache"
+CACHE = (Path(__file__).resolve().parents[3] / ".cache").resolve()
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Debian's multiarch folders, by what `uname -m` prints.
 _LIBRARIES = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
@@ -26,42 +23,49 @@ _LIBRARIES = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 
 @dataclass(frozen=True)
 class UnpackedProgram:
-    """One server of one suite.
+    """One program of one suite.
 
     Attributes
     ----------
     name : the folder in .cache.
     suite : of Debian. `sid` has the newest version, which is not known beforehand.
     packages : to unpack, with what they depend on.
-    program : path of the server below the folder that the packages are unpacked into.
+    program : its path below the folder that the packages are unpacked into.
+    target : of make, which installs it.
     """
 
     name: str
     suite: str
     packages: tuple[str, ...]
     program: str
+    target: str
 
     @property
     def home(self) -> Path:
         """The folder of all of it: `root` below it holds what the packages hold."""
         given = os.environ.get("MYSQLBINLOG_SERVERS")
-        return (Path(given) if given else CACHE) / self.name
+        return (Path(given).resolve() if given else CACHE) / self.name
 
     @property
     def root(self) -> Path:
         return self.home / "root"
+
+    @property
+    def multiarch(self) -> str:
+        """Debian's name of this machine's folders."""
+        return _LIBRARIES[platform.machine()]
 
     def missing(self) -> str | None:
         """Why it cannot run here, and what installs it; None if it can."""
         if platform.system() != "Linux" or platform.machine() not in _LIBRARIES:
             return f"{self.name} from Debian runs on Linux only: this is {platform.platform()}"
         if not (self.home / "complete").is_file():
-            return f"{self.name} is not installed: run `make newer-servers` on Debian"
+            return f"{self.name} is not installed: run `make {self.target}` on Debian"
         return None
 
     def command(self) -> list[str]:
         """The loader, its libraries and the program."""
-        libraries = self.root / "usr" / "lib" / _LIBRARIES[platform.machine()]
+        libraries = self.root / "usr" / "lib" / self.multiarch
         loader = next((self.root / "usr").glob("lib*/**/ld-linux-*.so.*"))
         return [
             str(loader),
@@ -108,11 +112,11 @@ class UnpackedProgram:
         for package in sorted((apt / "archives").glob("*.deb")):
             subprocess.run(["dpkg-deb", "--extract", str(package), str(self.root)], check=True)
         shutil.rmtree(apt)
+        self._adapt()
         (self.home / "complete").touch()
 
-
-MYSQL = UnpackedProgram("mysql9", "sid", ("mysql-server-core",), "usr/sbin/mysqld")
-MARIADB = UnpackedProgram("mariadb11", "trixie", ("mariadb-server-core",), "usr/sbin/mariadbd")
+    def _adapt(self) -> None:
+        """Change what does not work in another place than the root of a system."""
 
 
 def _debian_mirror() -> str:
@@ -129,20 +133,3 @@ def _debian_mirror() -> str:
         if origin == "Debian" and "security" not in f"{uri} {suite}":
             return uri
     raise LookupError("apt's sources name no mirror of Debian")
-
-
-def main() -> None:
-    for program in (MYSQL, MARIADB):
-        if program.missing() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
-            sys.stdout.write(f"unpacking {program.name} from Debian's {program.suite}\n")
-            sys.stdout.flush()
-            try:
-                program.install()
-            except (subprocess.CalledProcessError, LookupError) as error:
-                # Its tests are skipped then, and fail in CI.
-                sys.stdout.write(f"{program.name} could not be unpacked: {error}\n")
-        sys.stdout.write(f"{program.name}: {program.missing() or 'installed'}\n")
-
-
-if __name__ == "__main__":
-    main()
