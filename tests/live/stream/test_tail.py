@@ -88,7 +88,9 @@ def test_json_has_the_images_of_chosen_operations(
 
 @contextmanager
 def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "tail"]
+    # A shell's background process, and all that it starts, ignore the interrupt.
+    command = ["env", "--default-signal=INT", sys.executable, "-P"]
+    command += ["-m", "pyspark_mysqlbinlog.connector.cli.main", "tail"]
     with (
         output.open("wb") as file,
         subprocess.Popen([*command, *arguments], stdout=file) as process,
