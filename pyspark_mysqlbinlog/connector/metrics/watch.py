@@ -35,6 +35,7 @@ class Query(Protocol):
     @property
     def name(self) -> str | None: ...
 
+    # Two names of PySpark's, which are not in this project's style.
     @property
     def isActive(self) -> bool: ...  # noqa: N802
 

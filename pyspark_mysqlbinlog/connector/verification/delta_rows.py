@@ -52,7 +52,7 @@ class DeltaRows:
         from deltalake import DeltaTable  # noqa: PLC0415 (slow to import)
         from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 (slow to import)
 
-        from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
+        from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415 (as above)
             DeltalakeTarget,
         )
 

@@ -16,6 +16,7 @@ NOTEBOOK = ROOT / "examples" / "first_stream.ipynb"
 def test_notebook_shows_the_changes(live_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in live_server.options().items():
         monkeypatch.setenv(f"MYSQL_{name.upper()}", value)
+    # nbformat has no annotations.
     notebook = read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=patience(120), kernel_name="python3").execute()
     live_server.execute("DROP DATABASE notebook")

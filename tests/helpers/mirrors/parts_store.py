@@ -10,6 +10,7 @@ from fsspec.spec import AbstractFileSystem
 __all__ = ["PartsStore"]
 
 
+# fsspec has no annotations.
 class PartsStore(AbstractFileSystem):  # type: ignore[misc]
     """Files of this machine, as a store that fetches parts.
 

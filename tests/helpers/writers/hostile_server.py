@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
@@ -101,6 +102,7 @@ class HostileServer:
 
     def settings(self, **more: object) -> ServerSettings:
         given = {"ssl_mode": "DISABLED", "connect_timeout": 20.0} | more
+        # Any settings may be given, so their types are not known here.
         return ServerSettings("127.0.0.1", self.port, "spark", "geheim-1", **given)  # type: ignore[arg-type]
 
     def serve(self, peer: socket.socket) -> None:
@@ -161,7 +163,12 @@ def hostile_server(server: HostileServer) -> Iterator[HostileServer]:
     try:
         yield server
     finally:
-        for each in (listener, *peers):
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        # A client that has gone is read to its end, so that nothing of `received` is missing.
+        thread.join(patience(20))
+        for each in peers:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()

@@ -49,6 +49,7 @@ def test_each_row_is_delivered_once(options: list[str]) -> None:
         for number in range(1, 7):
             insert(servers[number % 2], "shop.t", number)
             for server in servers:
+                # mypy infers no types of a lambda's defaults.
                 wait_until(lambda at=server, n=number: _has(at, n), "the row is on both servers")  # type: ignore[misc]
         expected = {number: number % 2 + 1 for number in range(1, 7)}
         for server, stream, begin in zip(servers, streams, begun, strict=True):

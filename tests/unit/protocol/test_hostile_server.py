@@ -107,8 +107,8 @@ def test_a_request_for_a_local_file_gets_nothing(
     if command == COM_QUERY:
         assert "requested a file of this machine" in error.message
     assert b"PRIVATE" not in server.received
-    # After the request came a goodbye at most, of which the server may have read a part by now.
-    assert b"\x01\x00\x00\x00\x01".startswith(bytes(server.received[asked[0] :]))
+    # After the request came a goodbye at most.
+    assert bytes(server.received[asked[0] :]) in (b"", b"\x01\x00\x00\x00\x01")
 
 
 def test_a_login_offers_no_local_files() -> None:
