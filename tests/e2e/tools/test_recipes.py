@@ -316,7 +316,7 @@ def test_change_log(shop: Shop) -> None:
         shop.server.execute(f"SET timestamp = {time}", *statements, database="shop")
         rows = shop.server.execute("SELECT id, status, total FROM orders", database="shop")
         selected.append((datetime.fromtimestamp(time + 1, UTC), sorted(rows)))
-    shop.names["query"].processAllAvailable()
+    shop.wait_for_last_change(shop.names["query"])
     shop.python(travel)
     shop.python(dimension)
     versions = shop.names["orders_versions"]()

@@ -109,8 +109,16 @@ class Shop:
         self.server.execute("TRUNCATE TABLE orders", database="shop")
 
     def wait_for_end(self, query: Any) -> None:
-        """Until the query has delivered all that is in the log now."""
+        """Until the query has delivered all that is in the log now; it is stopped."""
         self.write(900)  # a wanted row moves the offset
+        self.wait_for_last_change(query)
+        query.stop()
+
+    def wait_for_last_change(self, query: Any) -> None:
+        """Until the query has delivered the log, whose last event is a change that it wants.
+
+        `processAllAvailable` returns when the stream has read nothing for a moment.
+        """
         end = self.server.position()
 
         def reached() -> bool:
@@ -122,7 +130,6 @@ class Shop:
             return offset is not None and (offset["file"], offset["pos"]) >= end
 
         wait_until(reached, f"{end} is reached", 300, every=0.1)
-        query.stop()
 
     def selected(self) -> list[tuple[Any, ...]]:
         rows = self.server.execute("SELECT id, status, total FROM orders", database="shop")
