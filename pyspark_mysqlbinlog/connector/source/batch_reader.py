@@ -18,19 +18,17 @@ from pyspark_mysqlbinlog.connector.options.logging_setup import configure_loggin
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
 from pyspark_mysqlbinlog.connector.ranges.files import split_files
-from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, RangePlan
 from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
-from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.connector.source.start_offset import (
     ResolvedStart,
     resolve_end,
     start_of_files,
     start_of_server,
 )
+from pyspark_mysqlbinlog.connector.source.task_reader import TaskReader
 from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -112,13 +110,12 @@ class MySQLBinlogReader(DataSourceReader):
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches of one range; runs on an executor."""
-        if isinstance(partition, ChunkPartition):
-            return read_chunks(self._options, partition, arrow_schema(self._schema))
-        if not isinstance(partition, RangePartition):
-            # Spark creates one partition itself if there are none.
-            return iter(())
-        return read_range(self._options, partition, arrow_schema(self._schema))
+        """Yield the record batches of one task, as executors do."""
+        return TaskReader(self._options, self._schema).read(partition)
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[Options, StructType]]:
+        """Pickle what executors need."""
+        return TaskReader, (self._options, self._schema)
 
 
 def _ranges_of_server(start: ResolvedStart, end: Position) -> Iterator[RangePartition]:

@@ -1,8 +1,8 @@
 """The streaming source: Spark's offset calls, answered from the tail's buffer.
 
 Spark calls these methods in one long-lived process per query (`partitions` and offsets) and in the
-executors (`read`). It also creates a reader in a planner process that is only pickled. So the
-constructor keeps plain data, and the first `latestOffset` starts the tail.
+executors (`read`, by a `TaskReader`). It also creates a reader in a planner process that is only
+pickled. So the constructor keeps plain data, and the first `latestOffset` starts the tail.
 
 Three rules, each found by losing rows:
 
@@ -51,13 +51,13 @@ from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     max_sub_batches,
 )
-from pyspark_mysqlbinlog.connector.source.arrow_ipc import packets
 from pyspark_mysqlbinlog.connector.source.stream.binding import StreamBinding
 from pyspark_mysqlbinlog.connector.source.stream.failover import StreamFailover
 from pyspark_mysqlbinlog.connector.source.stream.running_tail import RunningTail
 from pyspark_mysqlbinlog.connector.source.stream.server import end_and_files
 from pyspark_mysqlbinlog.connector.source.stream.snapshot import StreamSnapshot
-from pyspark_mysqlbinlog.connector.source.stream.tasks import StreamTasks, read_task
+from pyspark_mysqlbinlog.connector.source.stream.tasks import StreamTasks
+from pyspark_mysqlbinlog.connector.source.task_reader import TaskReader
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
@@ -430,6 +430,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return [] if replays_batch_zero else self._tasks.plan(first, last)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches of one task; runs on an executor."""
-        batches = read_task(self._bound.options, self._schema, partition, self._packing)
-        return batches if self._packing is None else packets(batches, self._packing)
+        """Yield the record batches of one task, as executors do."""
+        return TaskReader(*self._read_by()).read(partition)
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[Options, StructType, StructType | None]]:
+        """Pickle what executors need."""
+        return TaskReader, self._read_by()
+
+    def _read_by(self) -> tuple[Options, StructType, StructType | None]:
+        return self._bound.options, self._schema, self._packing

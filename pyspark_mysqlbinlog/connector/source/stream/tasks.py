@@ -1,34 +1,24 @@
-"""The tasks of a stream's batches: what is planned in the driver, and read by executors."""
+"""The tasks of a stream's batches, as the driver plans them for executors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
-from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
-from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
-from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.connector.source.stream.binding import StreamBinding
 from pyspark_mysqlbinlog.connector.source.stream.failover import StreamFailover
-from pyspark_mysqlbinlog.connector.source.stream.gap_rows import GapPartition, gap_rows
+from pyspark_mysqlbinlog.connector.source.stream.gap_rows import GapPartition
 from pyspark_mysqlbinlog.connector.source.stream.running_tail import RunningTail
 from pyspark_mysqlbinlog.connector.source.stream.server import StreamServer
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["StreamTasks", "read_task"]
+__all__ = ["StreamTasks"]
 
 
 class StreamTasks:
@@ -125,27 +115,3 @@ class StreamTasks:
             return parts
         log = self._bound.server.range_log(first, last)
         return [part if part.blocks is not None else replace(part, log=log) for part in parts]
-
-
-def read_task(
-    options: Options, schema: StructType, partition: InputPartition, packing: StructType | None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of one task, in the order of the binlog; runs on an executor.
-
-    Parameters
-    ----------
-    schema : of the changes.
-    packing : the kind of IPC messages that they become; None if Spark gets them as they are.
-    """
-    if isinstance(partition, ChunkPartition):
-        from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
-
-        return read_chunks(options, partition, arrow_schema(schema), typed=packing == SLIM_IPC_ROWS)
-    if isinstance(partition, GapPartition):
-        return gap_rows(partition, arrow_schema(schema))
-    assert isinstance(partition, RangePartition)
-    if packing == SLIM_IPC_ROWS:
-        from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
-
-        return read_typed_range(options, partition, arrow_schema(schema))
-    return read_range(options, partition, arrow_schema(schema))
