@@ -73,6 +73,9 @@ PRELOADED = (
 
 # What it imports of the package, and of what that imports late.
 PACKAGE = (
+    "pyspark_mysqlbinlog.connector.ranges.reader",
+    "pyspark_mysqlbinlog.connector.ranges.typed_reader",
+    "pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader",
     "pyspark_mysqlbinlog.connector.source.batch_reader",
     "pyspark_mysqlbinlog.connector.source.datasource",
     "pyspark_mysqlbinlog.connector.source.stream_reader",
