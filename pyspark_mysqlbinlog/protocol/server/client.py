@@ -460,6 +460,7 @@ class ReplicaClient:
 
         A server that is shut down ends its dumps in the same way, wherever they are (measured on
         MySQL 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8). By then it takes no new connections.
+        KILL breaks the connection instead (measured on the same).
         """
         try:
             with self._connect(self._settings) as other:
