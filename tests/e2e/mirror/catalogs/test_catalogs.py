@@ -2,63 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
 
-from helpers.mirrors.delta_mirrors import MirroredDatabase
-from helpers.servers import Server
-from helpers.streams.spark_session import DELTA_JARS, with_delta
+from helpers.mirrors.named_tables import NamedTables
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
-
-_OWN_COLUMNS = ["_seq", "_deleted"]
-
-
-@pytest.fixture(scope="module")
-def delta(spark: SparkSession) -> SparkSession:
-    """A session with Delta's jars."""
-    if not DELTA_JARS:
-        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
-    return with_delta(spark)
-
-
-class NamedTables(MirroredDatabase):
-    """A mirrored database whose Delta tables have names; the schema is the database's."""
-
-    catalog = "spark_catalog"
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.settings = {"engine": "spark", "target": f"{self.catalog}.{{database}}.{{table}}"}
-
-    def name(self, table: str) -> str:
-        return f"{self.catalog}.`{self.database}`.`{table}`"
-
-    def rows(self, table: str) -> Any:
-        found = self.spark.table(self.name(table))
-        return found.drop(*_OWN_COLUMNS).toArrow()
-
-    def properties(self, table: str) -> dict[str, str]:
-        (row,) = self.spark.sql(f"DESCRIBE DETAIL {self.name(table)}").collect()
-        return dict(row["properties"])
-
-    def stopped(self, table: str) -> str:
-        reason = self.properties(table).get("mysqlbinlog.stopped")
-        assert reason, f"{table} is not stopped"
-        return reason
-
-
-@pytest.fixture
-def named(
-    delta: SparkSession, live_server: Server, database: str, tmp_path: Path
-) -> Iterator[NamedTables]:
-    delta.sql(f"CREATE SCHEMA spark_catalog.`{database}` LOCATION '{tmp_path}/warehouse'")
-    yield NamedTables(delta, live_server, database, tmp_path)
-    delta.sql(f"DROP SCHEMA IF EXISTS spark_catalog.`{database}` CASCADE")
 
 
 def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: NamedTables) -> None:

@@ -139,6 +139,27 @@ def test_a_table_of_another_mysql_table_is_refused(engine: SparkEngine) -> None:
         engine.target(other).columns()
 
 
+def test_a_table_that_was_written_by_its_path_gets_its_mysql_table_before_rows(
+    delta: SparkSession, engine: SparkEngine, tmp_path: Path
+) -> None:
+    by_path = SparkEngine()
+    by_path.begin(delta)
+    at_path = by_path.target(str(tmp_path / "moved"))
+    at_path.create(_COLUMNS, {})
+    _merge(at_path, 1, 1)
+    delta.sql(f"CREATE TABLE spark_catalog.{_SCHEMA}.moved USING delta LOCATION '{tmp_path}/moved'")
+    targets = [
+        engine.target(CatalogName("spark_catalog", _SCHEMA, "moved", source, False))
+        for source in (("a", "moved"), ("b", "moved"))
+    ]
+    # Both were opened before the first commit.
+    assert [target.count() for target in targets] == [1, 1]
+    _merge(targets[0], 2, 2)
+    with pytest.raises(OptionError, match=r"'a\.moved', .* of 'b\.moved'"):
+        _merge(targets[1], 2, 3)
+    assert _rows(delta, "moved") == {1: "1", 2: "2"}
+
+
 def _view(delta: SparkSession, table: str) -> None:
     delta.sql(f"CREATE VIEW spark_catalog.{_SCHEMA}.{table} AS SELECT 1 AS id")
 
