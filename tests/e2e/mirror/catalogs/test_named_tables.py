@@ -193,17 +193,62 @@ def test_a_name_of_something_else_is_refused(
         engine.target(_name(table)).columns()
 
 
-def test_a_table_whose_location_is_used_is_not_created(
-    delta: SparkSession, engine: SparkEngine
-) -> None:
-    engine.target(_name("left")).create(_COLUMNS, {})
-    folder = _location(delta, "left")
-    kept = folder.with_name("kept")
+def _forget(delta: SparkSession, table: str) -> Path:
+    """Remove a managed table from the catalog without its files; returns their folder."""
+    folder = _location(delta, table)
+    kept = folder.with_name(f"{folder.name}_kept")
     shutil.copytree(folder, kept)
-    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.left")
+    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.{table}")
     shutil.move(kept, folder)
-    with pytest.raises(OptionError, match="location has files already"):
+    return folder
+
+
+def _remove_commits(folder: Path) -> None:
+    for file in (folder / "_delta_log").glob("*0.*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("has_commit", [True, False])
+def test_a_table_whose_creation_was_interrupted_is_created(
+    delta: SparkSession, engine: SparkEngine, *, has_commit: bool
+) -> None:
+    """Also if the process ended before Delta wrote the first version."""
+    table = f"interrupted_{has_commit}".lower()
+    engine.target(_name(table)).create(_COLUMNS, {})
+    folder = _forget(delta, table)
+    if not has_commit:
+        _remove_commits(folder)
+    target = engine.target(_name(table))
+    target.create(_COLUMNS, {"p": "q"})
+    _merge(target, 1, 1)
+    assert _rows(delta, table) == {1: "1"}
+    assert target.properties()["p"] == "q"
+    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.{table}")
+    assert not folder.exists(), "it was not a managed table"
+
+
+def _with_rows(engine: SparkEngine) -> None:
+    target = engine.target(_name("left"))
+    target.create(_COLUMNS, {})
+    _merge(target, 1, 1)
+
+
+def _of_another_table(engine: SparkEngine) -> None:
+    other = CatalogName("spark_catalog", _SCHEMA, "left", ("d", "L"), may_create_schema=False)
+    engine.target(other).create(_COLUMNS, {})
+
+
+@pytest.mark.parametrize("make", [_with_rows, _of_another_table])
+def test_a_table_whose_location_is_used_is_not_created(
+    delta: SparkSession, engine: SparkEngine, make: Callable[[SparkEngine], None]
+) -> None:
+    make(engine)
+    folder = _forget(delta, "left")
+    before = sorted(folder.rglob("*"))
+    said = "location has files already .* CREATE TABLE `spark_catalog`.*LOCATION 'file:"
+    with pytest.raises(OptionError, match=said):
         engine.target(_name("left")).create(_COLUMNS, {})
+    assert sorted(folder.rglob("*")) == before
     shutil.rmtree(folder)
 
 

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_mysqlbinlog.connector.delta.store.places.names import CatalogName, DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.spark.interrupted_creations import (
+    remove_interrupted_creation,
+)
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import release
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 from pyspark_mysqlbinlog.errors import OptionError, StoreError
@@ -245,11 +249,9 @@ class _NamedPlace:
         except Exception as error:
             text = str(error)
             if _USED_LOCATION in text:
-                raise OptionError(
-                    f"target: {self.uri} cannot be created, because its location has files already"
-                    f" (creating the table was interrupted, or it was dropped without its files):"
-                    f" remove the folder ({_first_line(error)})"
-                ) from None
+                self._free_location(spark, error)
+                _run(spark, statement)
+                return
             if not _NO_SCHEMA.search(text):
                 raise
         create_schema = f"CREATE SCHEMA {self._name.sql_schema}"
@@ -260,6 +262,23 @@ class _NamedPlace:
             )
         _run(spark, create_schema.replace("SCHEMA", "SCHEMA IF NOT EXISTS", 1))
         _run(spark, statement)
+
+    def _free_location(self, spark: SparkSession, error: Exception) -> None:
+        """Remove what an interrupted creation left; OptionError if the location has more.
+
+        error : Delta's, which names the location.
+        """
+        location = None
+        if isinstance(error, PySparkException):
+            location = (error.getMessageParameters() or {}).get("tableLocation")
+        if location is None or not remove_interrupted_creation(spark, location, self._name.source):
+            raise OptionError(
+                f"target: {self.uri} cannot be created, because its location has files already (the"
+                " table was dropped without its files, or the catalog has lost its entry): remove"
+                f" the folder, or register its Delta table with CREATE TABLE {self.sql} USING delta"
+                f" LOCATION '{location}' ({_first_line(error)})"
+            ) from None
+        _LOG.info("%s: removed what an interrupted creation left at %s", self.uri, location)
 
 
 def _catalog(spark: SparkSession, name: str) -> Any:
