@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -339,9 +339,7 @@ class BatchRunner:
                 record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
         for error in failed:
             if not isinstance(error, UnstoredStop):
-                if (told := store_error(error)) is not error:
-                    raise told from error
-                raise error
+                _raise(error)
         for error in failed:
             assert isinstance(error, UnstoredStop)
             self._stop_in_checkpoint(error, batch)
@@ -417,10 +415,10 @@ class BatchRunner:
         name, is_log = unstored.table, unstored.is_log
         state = self._applied.of(name, is_log=is_log)
         if not unstored.is_of_table:
-            raise unstored.cause
+            _raise(unstored.cause)
         if state is None or state.stopped is None:
             if not can_write_any(self._targets_in_step()):
-                raise unstored.cause
+                _raise(unstored.cause)
             state = AppliedState.of_unopened(state, batch, unstored.reason)
             self._applied.note(name, state, is_log=is_log)
         told = _name_of_log(name) if is_log else ".".join(name)
@@ -525,6 +523,14 @@ class BatchRunner:
                 self._parsed, self._partition_by, case_sensitive=case_sensitive
             )
         return self._captured
+
+
+def _raise(error: BaseException) -> NoReturn:
+    """Raise an error of a batch; StoreError for one of the store or the catalog."""
+    told = store_error(error)
+    if told is not error:
+        raise told from error
+    raise error
 
 
 def _name_of_log(name: Table) -> str:
