@@ -42,6 +42,11 @@ def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) ->
     assert f"`{named.database}`.`a`" in cause.message
     assert "would be one Delta table" in cause.message
     named.assert_equal("a")
+    # As the error says.
+    named.options["excludeTables"] = f"{named.database}.A"
+    named.execute("INSERT INTO a VALUES (3)")
+    named.run()
+    named.assert_equal("a")
 
 
 def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> None:
@@ -72,3 +77,39 @@ def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> 
     named.run()
     named.assert_equal("t", "k")
     assert named.properties("t")["mysqlbinlog.sourceTable"] == f"{named.database}.t"
+
+
+@pytest.mark.parametrize("is_snapshot", [True, False])
+def test_a_table_whose_case_changes_keeps_its_delta_table(
+    named: NamedTables, *, is_snapshot: bool
+) -> None:
+    """By RENAME, or by DROP and CREATE, with changes before and after it in the same batch."""
+    if is_snapshot:
+        named.options["startingOffset"] = "snapshot"
+    for name in ("renamed", "dropped"):
+        named.execute(
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO {name} VALUES (1, 10), (2, 20)",
+        )
+    named.run()
+    named.execute(
+        "INSERT INTO renamed VALUES (3, 30)",
+        "RENAME TABLE renamed TO `Renamed`",
+        "UPDATE `Renamed` SET v = 31 WHERE id = 3",
+        "INSERT INTO dropped VALUES (3, 30)",
+        "DROP TABLE dropped",
+        "CREATE TABLE `Dropped` (id INT PRIMARY KEY, w VARCHAR(9))",
+        "INSERT INTO `Dropped` VALUES (7, 'x')",
+    )
+    named.run()
+    named.assert_equal("Renamed", "Dropped")
+    assert named.properties("Renamed")["mysqlbinlog.sourceTable"] == f"{named.database}.Renamed"
+    named.execute("INSERT INTO `Renamed` VALUES (4, 40)", "DELETE FROM `Dropped`")
+    named.run()
+    named.assert_equal("Renamed", "Dropped")
+    named.execute(
+        "RENAME TABLE `Renamed` TO renamed",
+        "DELETE FROM renamed WHERE id = 1",
+    )
+    named.run()
+    named.assert_equal("renamed", "Dropped")

@@ -31,15 +31,20 @@ class SourceTable:
     ----------
     uri : of the Delta table.
     name : ``database.table``; None if the Delta table's path shows it.
+    former : tables that had the Delta table before, and no longer exist.
     """
 
     uri: str
     name: str | None
+    former: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, place: DeltaPlace) -> Self:
         """Return the MySQL table of a place."""
-        return cls(str(place), ".".join(place.source) if isinstance(place, CatalogName) else None)
+        if not isinstance(place, CatalogName):
+            return cls(place, None)
+        former = frozenset(map(".".join, place.former_sources))
+        return cls(str(place), ".".join(place.source), former)
 
     @property
     def property(self) -> dict[str, str]:
@@ -47,13 +52,14 @@ class SourceTable:
         return {} if self.name is None else {SOURCE_TABLE: self.name}
 
     def is_recorded(self, properties: Mapping[str, str]) -> bool:
-        """Return whether the properties of a Delta table are complete."""
-        return self.name is None or SOURCE_TABLE in properties
+        """Return whether the properties of a Delta table name the MySQL table."""
+        return self.name is None or properties.get(SOURCE_TABLE) == self.name
 
     def check(self, properties: Mapping[str, str]) -> None:
         """OptionError if a mirror created the Delta table for another MySQL table."""
         known = properties.get(SOURCE_TABLE)
-        if self.name is not None and known is not None and known != self.name:
+        is_other = known not in {None, self.name} and known not in self.former
+        if self.name is not None and is_other:
             raise OptionError(
                 f"target: {self.uri} is the Delta table of the MySQL table {known!r}, and would be"
                 f" that of {self.name!r}, too: set another target, exclude one of them, or"

@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     has_commit_id,
     user_metadata,
 )
-from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE, DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
@@ -203,7 +203,7 @@ class SparkTarget(CommittingTarget):
         # Delta cannot read a table without columns.
         if not snapshot.fields.names or not self._has_rows():
             return None
-        if not self._source.is_recorded(snapshot.properties):
+        if SOURCE_TABLE not in snapshot.properties:
             raise self._source.foreign_rows_error()
         return snapshot
 
