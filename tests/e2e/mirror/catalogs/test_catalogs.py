@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from pathlib import Path
+
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from helpers.mirrors.named_tables import NamedTables
+from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
 
@@ -113,3 +119,45 @@ def test_a_table_whose_case_changes_keeps_its_delta_table(
     )
     named.run()
     named.assert_equal("renamed", "Dropped")
+
+
+def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
+    named: NamedTables, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As at the next start, if Spark's catalog is in memory."""
+    named.options["startingOffset"] = "snapshot"
+    named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    named.run()
+    said = [each.getMessage() for each in caplog.records if "is in memory" in each.getMessage()]
+    assert "The next start fails until each table is registered again" in said[0]
+    location = Path(str(named.detail("t")["location"]).removeprefix("file:"))
+    shutil.copytree(location, named.folder / "kept")
+    named.spark.sql(f"DROP TABLE {named.name('t')}")
+    shutil.move(named.folder / "kept", location)
+    named.execute("INSERT INTO t VALUES (2)")
+    with pytest.raises(StreamingQueryException) as caught:
+        named.run()
+    cause = cause_of(caught.value)
+    assert isinstance(cause, OptionError)
+    statement = re.search(r"CREATE TABLE .* LOCATION '[^']*'", cause.message)
+    assert statement is not None, cause
+    named.spark.sql(statement[0])
+    named.run()
+    named.assert_equal("t")
+
+
+def test_another_implementation_of_the_session_catalog_is_not_in_memory(
+    delta: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "spark.sql.catalog.spark_catalog"
+    kind = str(delta.conf.get(name))
+    check_catalog(delta, "spark_catalog")
+    assert "is in memory" in caplog.text
+    caplog.clear()
+    # Unity Catalog's, for one; only its name counts, because Spark has loaded its catalog already.
+    delta.conf.set(name, "io.unitycatalog.spark.UCSingleCatalog")
+    try:
+        check_catalog(delta, "spark_catalog")
+    finally:
+        delta.conf.set(name, kind)
+    assert "is in memory" not in caplog.text

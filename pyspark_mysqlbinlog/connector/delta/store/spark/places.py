@@ -32,6 +32,7 @@ _LOG = logging.getLogger(__name__)
 _SESSION_CATALOG = "spark_catalog"
 # Of the session catalog.
 _IMPLEMENTATION = "spark.sql.catalogImplementation"
+_DELTA_CATALOG = ".delta.catalog.DeltaCatalog"
 _DELTA_TABLE = ".DeltaTableV2"
 _NOT_FOUND = re.compile(
     r"\[(?:TABLE_OR_VIEW|SCHEMA)_NOT_FOUND\b|NoSuch(?:Table|Namespace|Database)"
@@ -103,14 +104,22 @@ def check_catalog(spark: SparkSession, name: str) -> None:
             f"target: Spark cannot load the catalog {name!r}: set spark.sql.catalog.{name} to its"
             f" class, and its other properties ({_first_line(error)})"
         ) from None
-    is_in_memory = spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
-    if name == _SESSION_CATALOG and is_in_memory:
+    if name == _SESSION_CATALOG and _is_in_memory(spark):
         _LOG.warning(
-            "target: Spark's catalog %s is in memory, and forgets the tables when Spark ends, so"
-            " the next start stops them; set %s=hive and the Hive metastore's properties",
+            "target: Spark's catalog %s is in memory, and its entries are lost when Spark ends."
+            " The next start fails until each table is registered again, with CREATE TABLE …"
+            " LOCATION; set %s=hive and the Hive metastore's properties",
             name,
             _IMPLEMENTATION,
         )
+
+
+def _is_in_memory(spark: SparkSession) -> bool:
+    """Return whether the session catalog is Spark's own, which Delta's class wraps, in memory."""
+    kind = spark.conf.get(f"spark.sql.catalog.{_SESSION_CATALOG}", "") or ""
+    entries = _session(spark).sharedState().externalCatalog().unwrapped()
+    in_memory = str(entries.getClass().getName()).endswith(".InMemoryCatalog")
+    return in_memory and kind.endswith(_DELTA_CATALOG)
 
 
 class _PathPlace:
