@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -161,3 +162,19 @@ def test_another_implementation_of_the_session_catalog_is_not_in_memory(
     finally:
         delta.conf.set(name, kind)
     assert "is in memory" not in caplog.text
+
+
+def test_storage_options_serve_the_change_logs_beside_names(named: NamedTables) -> None:
+    """With `auto`, which is the engine `spark` in this session."""
+    named.settings |= {
+        "engine": "auto",
+        "change_log": f"{named.folder}/changes/{{table}}",
+        "storage_options": {"timeout": "60s"},
+    }
+    named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    named.run()
+    named.assert_equal("t")
+    assert DeltaTable(named.folder / "changes" / "t").to_pyarrow_table().num_rows == 2
+    del named.settings["change_log"]
+    with pytest.raises(StreamingQueryException, match="only delta-rs uses them"):
+        named.run("other")
