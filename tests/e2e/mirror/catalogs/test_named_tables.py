@@ -135,7 +135,7 @@ def test_a_table_that_was_created_again_is_not_written(
 def test_a_table_of_another_mysql_table_is_refused(engine: SparkEngine) -> None:
     engine.target(_name("owned")).create(_COLUMNS, {})
     other = CatalogName("spark_catalog", _SCHEMA, "owned", ("d", "Owned"), may_create_schema=False)
-    with pytest.raises(OptionError, match=r"table of the MySQL table 'd\.owned', .* of 'd\.Owned'"):
+    with pytest.raises(OptionError, match=r"expected 'd\.Owned', found 'd\.owned'"):
         engine.target(other).columns()
 
 
@@ -155,7 +155,7 @@ def test_a_table_that_was_written_by_its_path_gets_its_mysql_table_before_rows(
     # Both were opened before the first commit.
     assert [target.count() for target in targets] == [1, 1]
     _merge(targets[0], 2, 2)
-    with pytest.raises(OptionError, match=r"'a\.moved', .* of 'b\.moved'"):
+    with pytest.raises(OptionError, match=r"expected 'b\.moved', found 'a\.moved'"):
         _merge(targets[1], 2, 3)
     assert _rows(delta, "moved") == {1: "1", 2: "2"}
 

@@ -102,10 +102,10 @@ class NameTemplate:
         option : the option's name.
         """
 
-        def error(found: str) -> OptionError:
+        def error(found: str, advice: str = "") -> OptionError:
             return OptionError(
-                f"{option}: {_EXPECTED}, found {found} in {template!r} (a path has a slash:"
-                f" './{template}')"
+                f"{option}: {_EXPECTED}, found {found} in {template!r}{advice} (a path has a"
+                f" slash: './{template}')"
             )
 
         parts = [_unquoted(part) for part in template.split(".")]
@@ -113,8 +113,8 @@ class NameTemplate:
             # The current catalog of a session is not part of the checkpoint, and may change.
             advice = ""
             if len(parts) == _PART_COUNT - 1:
-                advice = f"; write 'spark_catalog.{template}', or the name of another catalog,"
-            raise error(f"{len(parts)} names{advice}")
+                advice = f"; put the catalog in front, as in 'spark_catalog.{template}'"
+            raise error(f"{len(parts)} names", advice)
         fields = _FIELD.findall(template)
         unknown = [name for name in fields if name not in {"database", "table"}]
         if unknown:

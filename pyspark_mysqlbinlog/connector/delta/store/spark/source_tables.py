@@ -61,9 +61,10 @@ class SourceTable:
         is_other = known not in {None, self.name} and known not in self.former
         if self.name is not None and is_other:
             raise OptionError(
-                f"target: {self.uri} is the Delta table of the MySQL table {known!r}, and would be"
-                f" that of {self.name!r}, too: set another target, exclude one of them, or"
-                " drop the Delta table if the other MySQL table no longer exists"
+                f"target: {self.uri} is the Delta table of another MySQL table: expected"
+                f" {self.name!r}, found {known!r} in its property {SOURCE_TABLE}; set another"
+                " target, exclude one of the MySQL tables (excludeTables), or drop the Delta table"
+                f" if {known!r} no longer exists"
             )
 
     def foreign_rows_error(self) -> OptionError:

@@ -58,8 +58,14 @@ def test_schema_is_created_only_if_it_is_of_a_database(template: str, may_create
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("shop.{table}", "write 'spark_catalog.shop.{table}', or the name of another catalog"),
-        ("{database}.{table}", "write 'spark_catalog.{database}.{table}'"),
+        (
+            "shop.{table}",
+            (
+                "found 2 names in 'shop.{table}'; put the catalog in front, as in"
+                " 'spark_catalog.shop.{table}' (a path has a slash: './shop.{table}')"
+            ),
+        ),
+        ("{database}.{table}", "as in 'spark_catalog.{database}.{table}' (a path"),
         ("a.b.c.{table}", "found 4 names"),
         ("main.shop.orders", "no {table}"),
         ("main.{database}.t", "no {table}"),
