@@ -142,8 +142,6 @@ class ReconnectingLog(ServerLog):
             if self.blocking and lost_at is not None:
                 log_reconnected(lost_at)
             find, opened_at = following(dump), monotonic()
-            if self.blocking:
-                find = _endless(find)
             try:
                 return client, dump, find, find()
             except LostConnectionError as error:
@@ -155,16 +153,6 @@ class ReconnectingLog(ServerLog):
         except BaseException:
             client.close()
             raise
-
-
-def _endless(find: Next[Found]) -> Callable[[], Found]:
-    def found() -> Found:
-        item = find()
-        if item is None:
-            raise LostConnectionError("the server ended a dump that should not end")
-        return item
-
-    return found
 
 
 def _behind(found: Run | Event) -> Position:

@@ -55,9 +55,10 @@ class TaskReader:
             return read_chunks(options, partition, schema, typed=is_typed)
         if isinstance(partition, GapPartition):
             return gap_rows(partition, schema)
-        if not isinstance(partition, RangePartition):
+        if type(partition) is InputPartition:
             # Spark creates one partition itself if a batch has none.
             return iter(())
+        assert isinstance(partition, RangePartition)
         if is_typed:
             from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
 

@@ -267,8 +267,6 @@ class Tail(LogTail):
                     if self.buffer.closed:
                         return
                     walk.take(event)
-        if not self.buffer.closed:
-            raise LostConnectionError("the server ended a dump that should not end")
 
     def _find_prepared(
         self, search: PreparedXaSearch, xid: str, commit: Event

@@ -19,6 +19,7 @@ import ssl
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Self
 from uuid import uuid4
 
@@ -130,6 +131,8 @@ class ReplicaClient:
         # pymysql has no public access to its socket and packets, and its stubs omit them.
         self._internals: Any = connection
         self._is_streaming = False
+        # By the clock of `monotonic`.
+        self._connected_at = monotonic()
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
@@ -204,6 +207,7 @@ class ReplicaClient:
         except Exception as error:  # noqa: BLE001 (raised again as an error of this package)
             # A peer that is no MySQL server can cause any exception in pymysql.
             raise refused(error, settings.address, "connecting", login) from None
+        client._connected_at = monotonic()
         # A handshake is quick; a query on information_schema may take longer.
         timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         client._internals._read_timeout = client._internals._write_timeout = timeout
@@ -354,7 +358,7 @@ class ReplicaClient:
         self._send(
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
-        return self._stream(file, pos, checksum)
+        return self._stream(file, pos, checksum, self._refuse_end if blocking else self._check_end)
 
     def server_uuid(self) -> str:
         """Return what identifies the server among those that replicate one another.
@@ -385,7 +389,7 @@ class ReplicaClient:
         flags = _BINLOG_DUMP_NON_BLOCK | _BINLOG_THROUGH_GTID
         head = struct.pack("<HIIQI", flags, server_id, 0, 4, len(encoded))
         self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + encoded)
-        return self._stream("", 4, checksum)
+        return self._stream("", 4, checksum, self._check_end)
 
     def dump_after_mariadb(self, last: Sequence[str]) -> DumpStream:
         """Stream a MariaDB's binlog to its end, after the last GTID of each domain.
@@ -407,7 +411,7 @@ class ReplicaClient:
         self.query("SET @slave_gtid_strict_mode = 1")
         head = struct.pack("<IHI", 4, _BINLOG_DUMP_NON_BLOCK, server_id)
         self._send(COMMAND.COM_BINLOG_DUMP, head)
-        return self._stream("", 4, checksum)
+        return self._stream("", 4, checksum, self._check_end)
 
     def _begin_dump(self) -> tuple[ChecksumAlgorithm, int]:
         checksum = self._negotiate()
@@ -448,13 +452,45 @@ class ReplicaClient:
         except (pymysql.err.MySQLError, OSError) as error:
             raise refused(error, self._settings.address, "sending a command") from None
 
-    def _stream(self, file: str, pos: int, checksum: ChecksumAlgorithm) -> DumpStream:
+    def _refuse_end(self) -> None:
+        raise LostConnectionError("the server ended a dump that should not end")
+
+    def _check_end(self) -> None:
+        """Raise LostConnectionError unless a dump has ended at the end of the binlog.
+
+        A server that is shut down ends its dumps in the same way, wherever they are (measured on
+        MySQL 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8). By then it takes no new connections.
+        KILL breaks the connection instead (measured on the same).
+        """
+        try:
+            with self._connect(self._settings) as other:
+                rows = other.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
+        except LostConnectionError as error:
+            raise LostConnectionError(
+                f"the server ended a dump while it was shut down: {error.message}", code=error.code
+            ) from None
+        except ServerError:
+            return  # such as too many connections: it is not shut down
+        # In whole seconds.
+        uptime = str(rows[0][1]) if rows else ""
+        if uptime.isdecimal() and int(uptime) + 2 < monotonic() - self._connected_at:
+            raise LostConnectionError("the server was restarted, and had ended a dump before")
+
+    def _stream(
+        self, file: str, pos: int, checksum: ChecksumAlgorithm, at_end: Callable[[], None]
+    ) -> DumpStream:
         sock: socket.socket = self._internals._sock
         # Two heartbeats may be late; a third missing one means that the server is dead.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
         lowest, highest = self._settings.server_ids
         return DumpStream(
-            sock, self._settings.address, file, pos, checksum, can_draw=lowest < highest
+            sock,
+            self._settings.address,
+            file,
+            pos,
+            checksum,
+            at_end=at_end,
+            can_draw=lowest < highest,
         )
 
 
@@ -473,6 +509,7 @@ class DumpStream:
 
     Parameters
     ----------
+    at_end : called at the end; raises an error if the binlog does not end there.
     can_draw : a new connection has another server_id, so that a clash of two is no lasting error.
     """
 
@@ -486,9 +523,11 @@ class DumpStream:
         pos: int,
         checksum: ChecksumAlgorithm,
         *,
+        at_end: Callable[[], None],
         can_draw: bool = True,
     ) -> None:
         self.checksum = checksum
+        self._at_end = at_end
         self._can_draw = can_draw
         self._address = address
         self._place = (file, pos)
@@ -504,11 +543,14 @@ class DumpStream:
 
     def next_event(self) -> bytes | None:
         try:
-            return _next_event(self._buffer.take, self._address, *self._place)
+            event = _next_event(self._buffer.take, self._address, *self._place)
         except ServerError as error:
             if self._can_draw and is_identity_clash(error.code or 0, error.message):
                 raise LostConnectionError(error.message, code=error.code) from None
             raise
+        if event is None:
+            self._at_end()
+        return event
 
 
 def _receiving(sock: socket.socket) -> Callable[[memoryview], int]:

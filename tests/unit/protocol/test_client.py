@@ -53,7 +53,7 @@ EOF = packets(b"\xfe\x00\x00\x00\x00")
 
 def events_of(client: ReplicaClient) -> Iterator[bytes]:
     """The events of a dump that was asked for."""
-    stream = client._stream("mysql-bin.000001", 4, ChecksumAlgorithm.OFF)
+    stream = client._stream("mysql-bin.000001", 4, ChecksumAlgorithm.OFF, lambda: None)
     return iter(stream.next_event, None)
 
 

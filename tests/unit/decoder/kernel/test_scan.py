@@ -146,7 +146,7 @@ def test_from_a_socket() -> None:
     peer.start()
     with ours:
         ours.settimeout(20)
-        stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF)
+        stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF, at_end=lambda: None)
         found = by_scan(stream, EventReader(FILE, 4), EventFilter(wants))
     peer.join()
     assert found.told == expected.told

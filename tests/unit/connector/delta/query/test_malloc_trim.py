@@ -57,7 +57,8 @@ def test_behind_a_large_batch_what_is_free_is_given_back() -> None:
 
 def test_a_small_batch_leaves_it_as_it_is() -> None:
     before, after = around(100_000)
-    assert after == before
+    # Whatever else the process does may take or give back some.
+    assert after > before - 10
 
 
 def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
