@@ -113,13 +113,13 @@ class DeltaMirror:
         places = MirrorPlaces.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
-        is_used = engine == "spark" and change_log is not None
         table_engine = LazyEngine(
             engine,
-            None if is_used else storage_options,
+            storage_options,
             table_properties,
             soft_delete=soft_delete,
             catalog=places.catalog,
+            has_change_logs=change_log is not None,
         )
         self._options = texts
         self._checkpoint = checkpoint

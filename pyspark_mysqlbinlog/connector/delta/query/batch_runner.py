@@ -17,9 +17,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +35,7 @@ from pyspark_mysqlbinlog.connector.delta.query.checkpoint.offsets import BatchOf
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint.targets import (
     check_checkpoint_targets,
 )
+from pyspark_mysqlbinlog.connector.delta.query.former_tables import former_tables
 from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
 from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
@@ -58,7 +60,11 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarke
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.names import (
+    CatalogName,
+    DeltaPlace,
+    NameTemplate,
+)
 from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
@@ -137,6 +143,8 @@ class BatchRunner:
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
         self._unopened: dict[str, str] = {}
+        # Of the batch: tables whose Delta table belongs to another one at its end.
+        self._former: Mapping[Table, Table] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
         # Of the server whose batch is applied.
@@ -183,7 +191,9 @@ class BatchRunner:
             )
             if self._places.tables is not None:
                 self._check_row_image()
-        self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
+        tables = self._tables_of(unpacked_schemas(end.schemas))
+        self._note_former_tables(tables)
+        self._cascades.look(tables, end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint is empty.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
@@ -205,6 +215,16 @@ class BatchRunner:
         )
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
+
+    def _note_former_tables(self, tables: Mapping[Table, TableVersions]) -> None:
+        """Note which tables of a batch have lost their catalog name to another one.
+
+        tables : those of the whole batch: a sub-batch that is repeated must skip the same ones.
+        """
+        if isinstance(self._places.tables, NameTemplate):
+            self._former = former_tables(tables, self._places.tables)
+        for name in self._former:
+            self._tables.pop(name, None)
 
     def _check_row_image(self) -> None:
         """Raise BinlogSettingsError if most updates of a table would stop it."""
@@ -339,9 +359,7 @@ class BatchRunner:
                 record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
         for error in failed:
             if not isinstance(error, UnstoredStop):
-                if (told := store_error(error)) is not error:
-                    raise told from error
-                raise error
+                _raise(error)
         for error in failed:
             assert isinstance(error, UnstoredStop)
             self._stop_in_checkpoint(error, batch)
@@ -353,6 +371,8 @@ class BatchRunner:
 
         Returns the number of new changes.
         """
+        if name in self._former:
+            return 0
         return self._run(
             name,
             self._tables,
@@ -417,10 +437,10 @@ class BatchRunner:
         name, is_log = unstored.table, unstored.is_log
         state = self._applied.of(name, is_log=is_log)
         if not unstored.is_of_table:
-            raise unstored.cause
+            _raise(unstored.cause)
         if state is None or state.stopped is None:
             if not can_write_any(self._targets_in_step()):
-                raise unstored.cause
+                _raise(unstored.cause)
             state = AppliedState.of_unopened(state, batch, unstored.reason)
             self._applied.note(name, state, is_log=is_log)
         told = _name_of_log(name) if is_log else ".".join(name)
@@ -491,7 +511,11 @@ class BatchRunner:
         schemas = [what for _, what in versions.versions if isinstance(what, TableSchema)]
         wanted = self._captured_tables()
         partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
-        target = self._engine.target(self._places.tables.render(name), partition_by)
+        place = self._places.tables.render(name)
+        if isinstance(place, CatalogName):
+            former = frozenset(each for each, last in self._former.items() if last == name)
+            place = replace(place, former_sources=former)
+        target = self._engine.target(place, partition_by)
         if target.columns() is None:
             wanted.check_partition_columns(name, schemas)
         return target
@@ -514,7 +538,7 @@ class BatchRunner:
         if self._known is None or self._known[0] != history:
             options = self._captured_tables()
             wanted = [name for name in history.tables() if options.captures(name)]
-            self._places.check_distinct(wanted)
+            self._places.check_paths(wanted)
             self._known = history, table_versions(history, wanted, options.as_delivered)
         return self._known[1]
 
@@ -525,6 +549,14 @@ class BatchRunner:
                 self._parsed, self._partition_by, case_sensitive=case_sensitive
             )
         return self._captured
+
+
+def _raise(error: BaseException) -> NoReturn:
+    """Raise an error of a batch; StoreError for one of the store or the catalog."""
+    told = store_error(error)
+    if told is not error:
+        raise told from error
+    raise error
 
 
 def _name_of_log(name: Table) -> str:

@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 
 from pyspark_mysqlbinlog.connector.delta.store.error_kinds import (
     PATHS,
+    is_of_catalog,
     is_of_store,
     os_error_codes,
     without_traces,
@@ -108,9 +109,14 @@ def may_concern_table(error: BaseException) -> bool:
     return is_plain or isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
 
 
-def store_error(error: Exception) -> Exception:
+def store_error(error: BaseException) -> BaseException:
     """Return the StoreError, of one line, for an error of the store; other errors unchanged."""
     text = str(error)
+    if isinstance(error, (PySparkException, Py4JJavaError)) and is_of_catalog(without_traces(text)):
+        return StoreError(
+            f"the catalog of the Delta tables failed: {_in_one_line(text)}; check it and the"
+            " account's permissions in it, and start again with the same checkpoint"
+        )
     if not isinstance(error, OSError) or not is_of_store(without_traces(text)):
         return error
     answer = _ANSWER.search(text)

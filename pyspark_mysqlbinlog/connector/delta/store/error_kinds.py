@@ -5,7 +5,8 @@ or one per line, and contains names and values of tables: `No field named t.canc
 word is searched in it. Everything that may be a name or a value is removed: text in quotes, paths,
 tables of values, stack traces. In the rest, the *beginning* of each message is compared with known
 beginnings of object_store, delta-rs, Spark and exception classes of the JVM. A code of the
-operating system, `(os error 28)`, decides by the list of codes that concern a whole store.
+operating system, `(os error 28)`, decides by the list of codes that concern a whole store. Errors
+of a catalog that denies access, or cannot be reached, count as the store's.
 
 Unknown errors count as the table's.
 """
@@ -16,7 +17,7 @@ import errno
 import os
 import re
 
-__all__ = ["PATHS", "is_of_store", "os_error_codes", "without_traces"]
+__all__ = ["PATHS", "is_of_catalog", "is_of_store", "os_error_codes", "without_traces"]
 
 # Codes of the operating system: disk, mount, network, limits of the process. Codes of one file,
 # such as ENAMETOOLONG, ENOENT and ENOTDIR, are left out.
@@ -84,6 +85,14 @@ _MESSAGES = re.compile(
     r"(?:Concurrent\w+|(?:Delta)?(?:MetadataChanged|ProtocolChanged))Exception"
     r"|org\.apache\.spark\.(?:TaskKilled|shuffle\.FetchFailed)Exception"
 )
+# Catalogs: Unity Catalog, Databricks, a Hive metastore with its authorization, Ranger.
+_OF_CATALOG = re.compile(
+    r"\[?(?:PERMISSION_DENIED|INSUFFICIENT_PERMISSIONS|UNAUTHENTICATED)\b"
+    r"|No privilege\b|Could not connect to meta store|Unable to instantiate \S*MetaStoreClient"
+    r"|[\w.$]*\b(?:Hive)?(?:AccessControl|Authorization)Exception\b"
+    r"|org\.apache\.thrift\.transport\.\w+Exception"
+)
+_UNITY_ANSWER = re.compile(rf"io\.unitycatalog\.[\w.$]*ApiException\b[^\n]*?: {_STATUS}")
 # A store's error codes, except those about one object.
 _ANSWER = re.compile(r"<Code>(?!NoSuchKey|KeyTooLong|InvalidURI|OutOfRange|InvalidResourceName)\w+")
 _OF_ONE_OBJECT = re.compile(r"\b(?:KeyTooLong\w*|InvalidURI|OutOfRangeInput|InvalidResourceName)\b")
@@ -99,8 +108,17 @@ def os_error_codes(text: str) -> set[int]:
     return {int(first or second) for first, second in _OS_ERROR.findall(_without_names(text))}
 
 
+def is_of_catalog(text: str) -> bool:
+    """Return whether an error with this text, without stack traces, is that of a whole catalog."""
+    told = _without_names(text)
+    messages = (message.strip() for message in _BETWEEN_MESSAGES.split(told))
+    return _UNITY_ANSWER.search(told) is not None or any(map(_OF_CATALOG.match, messages))
+
+
 def is_of_store(text: str) -> bool:
     """Return whether an error with this text, without stack traces, is the store's or process's."""
+    if is_of_catalog(text):
+        return True
     if not os_error_codes(text).isdisjoint(_STORE_CODES):
         return True
     told = _without_names(text)

@@ -26,6 +26,7 @@ class LazyEngine:
     properties : of created tables.
     soft_delete : keep deleted rows, with true in a column of their own.
     catalog : of the tables' names, which only Spark resolves; None if they have paths.
+    has_change_logs : delta-rs writes change logs with these options, also beside Spark.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class LazyEngine:
         *,
         soft_delete: bool = False,
         catalog: str | None = None,
+        has_change_logs: bool = False,
     ) -> None:
         if name not in ENGINES:
             raise OptionError(f"engine: expected one of {', '.join(ENGINES)}, found {name!r}")
@@ -45,6 +47,7 @@ class LazyEngine:
         self._keep_deleted = soft_delete
         self._engine: Engine | None = None
         self._catalog = catalog
+        self._has_change_logs = has_change_logs
         if name == "spark":
             self._check_no_storage_options()
         if name == "deltalake" and catalog is not None:
@@ -75,7 +78,7 @@ class LazyEngine:
         return SparkEngine(self._properties, soft_delete=self._keep_deleted, catalog=self._catalog)
 
     def _check_no_storage_options(self) -> None:
-        if self._storage:
+        if self._storage and not self._has_change_logs:
             raise OptionError(
                 "storage_options: only delta-rs uses them; for the engine 'spark' set Spark's"
                 " properties, such as spark.hadoop.fs.s3a.access.key"

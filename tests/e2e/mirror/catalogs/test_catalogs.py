@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.mirrors.delta_mirrors import MirroredDatabase
-from helpers.servers import Server
-from helpers.streams.spark_session import DELTA_JARS, with_delta
+from helpers.mirrors.named_tables import NamedTables
+from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
-
-_OWN_COLUMNS = ["_seq", "_deleted"]
-
-
-@pytest.fixture(scope="module")
-def delta(spark: SparkSession) -> SparkSession:
-    """A session with Delta's jars."""
-    if not DELTA_JARS:
-        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
-    return with_delta(spark)
-
-
-class NamedTables(MirroredDatabase):
-    """A mirrored database whose Delta tables have names; the schema is the database's."""
-
-    catalog = "spark_catalog"
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.settings = {"engine": "spark", "target": f"{self.catalog}.{{database}}.{{table}}"}
-
-    def name(self, table: str) -> str:
-        return f"{self.catalog}.`{self.database}`.`{table}`"
-
-    def rows(self, table: str) -> Any:
-        found = self.spark.table(self.name(table))
-        return found.drop(*_OWN_COLUMNS).toArrow()
-
-    def properties(self, table: str) -> dict[str, str]:
-        (row,) = self.spark.sql(f"DESCRIBE DETAIL {self.name(table)}").collect()
-        return dict(row["properties"])
-
-    def stopped(self, table: str) -> str:
-        reason = self.properties(table).get("mysqlbinlog.stopped")
-        assert reason, f"{table} is not stopped"
-        return reason
-
-
-@pytest.fixture
-def named(
-    delta: SparkSession, live_server: Server, database: str, tmp_path: Path
-) -> Iterator[NamedTables]:
-    delta.sql(f"CREATE SCHEMA spark_catalog.`{database}` LOCATION '{tmp_path}/warehouse'")
-    yield NamedTables(delta, live_server, database, tmp_path)
-    delta.sql(f"DROP SCHEMA IF EXISTS spark_catalog.`{database}` CASCADE")
 
 
 def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: NamedTables) -> None:
@@ -94,6 +49,11 @@ def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) ->
     assert f"`{named.database}`.`a`" in cause.message
     assert "would be one Delta table" in cause.message
     named.assert_equal("a")
+    # As the error says.
+    named.options["excludeTables"] = f"{named.database}.A"
+    named.execute("INSERT INTO a VALUES (3)")
+    named.run()
+    named.assert_equal("a")
 
 
 def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> None:
@@ -124,3 +84,97 @@ def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> 
     named.run()
     named.assert_equal("t", "k")
     assert named.properties("t")["mysqlbinlog.sourceTable"] == f"{named.database}.t"
+
+
+@pytest.mark.parametrize("is_snapshot", [True, False])
+def test_a_table_whose_case_changes_keeps_its_delta_table(
+    named: NamedTables, *, is_snapshot: bool
+) -> None:
+    """By RENAME, or by DROP and CREATE, with changes before and after it in the same batch."""
+    if is_snapshot:
+        named.options["startingOffset"] = "snapshot"
+    for name in ("renamed", "dropped"):
+        named.execute(
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO {name} VALUES (1, 10), (2, 20)",
+        )
+    named.run()
+    named.execute(
+        "INSERT INTO renamed VALUES (3, 30)",
+        "RENAME TABLE renamed TO `Renamed`",
+        "UPDATE `Renamed` SET v = 31 WHERE id = 3",
+        "INSERT INTO dropped VALUES (3, 30)",
+        "DROP TABLE dropped",
+        "CREATE TABLE `Dropped` (id INT PRIMARY KEY, w VARCHAR(9))",
+        "INSERT INTO `Dropped` VALUES (7, 'x')",
+    )
+    named.run()
+    named.assert_equal("Renamed", "Dropped")
+    assert named.properties("Renamed")["mysqlbinlog.sourceTable"] == f"{named.database}.Renamed"
+    named.execute("INSERT INTO `Renamed` VALUES (4, 40)", "DELETE FROM `Dropped`")
+    named.run()
+    named.assert_equal("Renamed", "Dropped")
+    named.execute(
+        "RENAME TABLE `Renamed` TO renamed",
+        "DELETE FROM renamed WHERE id = 1",
+    )
+    named.run()
+    named.assert_equal("renamed", "Dropped")
+
+
+def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
+    named: NamedTables, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As at the next start, if Spark's catalog is in memory."""
+    named.options["startingOffset"] = "snapshot"
+    named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    named.run()
+    said = [each.getMessage() for each in caplog.records if "is in memory" in each.getMessage()]
+    assert "The next start fails until each table is registered again" in said[0]
+    location = Path(str(named.detail("t")["location"]).removeprefix("file:"))
+    shutil.copytree(location, named.folder / "kept")
+    named.spark.sql(f"DROP TABLE {named.name('t')}")
+    shutil.move(named.folder / "kept", location)
+    named.execute("INSERT INTO t VALUES (2)")
+    with pytest.raises(StreamingQueryException) as caught:
+        named.run()
+    cause = cause_of(caught.value)
+    assert isinstance(cause, OptionError)
+    statement = re.search(r"CREATE TABLE .* LOCATION '[^']*'", cause.message)
+    assert statement is not None, cause
+    named.spark.sql(statement[0])
+    named.run()
+    named.assert_equal("t")
+
+
+def test_another_implementation_of_the_session_catalog_is_not_in_memory(
+    delta: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "spark.sql.catalog.spark_catalog"
+    kind = str(delta.conf.get(name))
+    check_catalog(delta, "spark_catalog")
+    assert "is in memory" in caplog.text
+    caplog.clear()
+    # Unity Catalog's, for one; only its name counts, because Spark has loaded its catalog already.
+    delta.conf.set(name, "io.unitycatalog.spark.UCSingleCatalog")
+    try:
+        check_catalog(delta, "spark_catalog")
+    finally:
+        delta.conf.set(name, kind)
+    assert "is in memory" not in caplog.text
+
+
+def test_storage_options_serve_the_change_logs_beside_names(named: NamedTables) -> None:
+    """With `auto`, which is the engine `spark` in this session."""
+    named.settings |= {
+        "engine": "auto",
+        "change_log": f"{named.folder}/changes/{{table}}",
+        "storage_options": {"timeout": "60s"},
+    }
+    named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    named.run()
+    named.assert_equal("t")
+    assert DeltaTable(named.folder / "changes" / "t").to_pyarrow_table().num_rows == 2
+    del named.settings["change_log"]
+    with pytest.raises(StreamingQueryException, match="only delta-rs uses them"):
+        named.run("other")

@@ -125,3 +125,22 @@ def test_tables_of_a_catalog_equal_the_servers_after_a_kill(
     again = run([*command, "--available-now"])
     assert again.returncode == 0, again.stderr
     _assert_equal(live_server, database, tmp_path, schema)
+
+
+@pytest.mark.timeout(1800)
+def test_a_catalog_that_denies_a_table_ends_the_query_and_stops_no_table(
+    live_server: Server, database: str, tmp_path: Path, jars: str
+) -> None:
+    live_server.execute("CREATE TABLE orders (id INT PRIMARY KEY)", database=database)
+    command = [*_arguments(live_server, database, tmp_path, "lake", jars), "--available-now"]
+    for number, denied in enumerate(("create", "write")):
+        live_server.execute(f"INSERT INTO orders VALUES ({number})", database=database)
+        failed = run([*command, "--conf", f"spark.sql.catalog.lake.denied={denied}"])
+        assert failed.returncode != 0
+        assert "the catalog of the Delta tables failed: " in failed.stderr, failed.stderr[-3000:]
+        assert f"No privilege '{denied}' found" in failed.stderr
+        allowed = run(command)
+        assert allowed.returncode == 0, allowed.stderr[-3000:]
+        assert "stopped" not in allowed.stderr
+        rows = _rows(tmp_path, f"lake_{database}", "orders")
+        assert rows == rows_of_server(live_server, database, "orders")

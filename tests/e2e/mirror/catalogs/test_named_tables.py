@@ -135,8 +135,29 @@ def test_a_table_that_was_created_again_is_not_written(
 def test_a_table_of_another_mysql_table_is_refused(engine: SparkEngine) -> None:
     engine.target(_name("owned")).create(_COLUMNS, {})
     other = CatalogName("spark_catalog", _SCHEMA, "owned", ("d", "Owned"), may_create_schema=False)
-    with pytest.raises(OptionError, match=r"table of the MySQL table 'd\.owned', .* of 'd\.Owned'"):
+    with pytest.raises(OptionError, match=r"expected 'd\.Owned', found 'd\.owned'"):
         engine.target(other).columns()
+
+
+def test_a_table_that_was_written_by_its_path_gets_its_mysql_table_before_rows(
+    delta: SparkSession, engine: SparkEngine, tmp_path: Path
+) -> None:
+    by_path = SparkEngine()
+    by_path.begin(delta)
+    at_path = by_path.target(str(tmp_path / "moved"))
+    at_path.create(_COLUMNS, {})
+    _merge(at_path, 1, 1)
+    delta.sql(f"CREATE TABLE spark_catalog.{_SCHEMA}.moved USING delta LOCATION '{tmp_path}/moved'")
+    targets = [
+        engine.target(CatalogName("spark_catalog", _SCHEMA, "moved", source, False))
+        for source in (("a", "moved"), ("b", "moved"))
+    ]
+    # Both were opened before the first commit.
+    assert [target.count() for target in targets] == [1, 1]
+    _merge(targets[0], 2, 2)
+    with pytest.raises(OptionError, match=r"expected 'b\.moved', found 'a\.moved'"):
+        _merge(targets[1], 2, 3)
+    assert _rows(delta, "moved") == {1: "1", 2: "2"}
 
 
 def _view(delta: SparkSession, table: str) -> None:
@@ -172,17 +193,62 @@ def test_a_name_of_something_else_is_refused(
         engine.target(_name(table)).columns()
 
 
-def test_a_table_whose_location_is_used_is_not_created(
-    delta: SparkSession, engine: SparkEngine
-) -> None:
-    engine.target(_name("left")).create(_COLUMNS, {})
-    folder = _location(delta, "left")
-    kept = folder.with_name("kept")
+def _forget(delta: SparkSession, table: str) -> Path:
+    """Remove a managed table from the catalog without its files; returns their folder."""
+    folder = _location(delta, table)
+    kept = folder.with_name(f"{folder.name}_kept")
     shutil.copytree(folder, kept)
-    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.left")
+    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.{table}")
     shutil.move(kept, folder)
-    with pytest.raises(OptionError, match="location has files already"):
+    return folder
+
+
+def _remove_commits(folder: Path) -> None:
+    for file in (folder / "_delta_log").glob("*0.*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("has_commit", [True, False])
+def test_a_table_whose_creation_was_interrupted_is_created(
+    delta: SparkSession, engine: SparkEngine, *, has_commit: bool
+) -> None:
+    """Also if the process ended before Delta wrote the first version."""
+    table = f"interrupted_{has_commit}".lower()
+    engine.target(_name(table)).create(_COLUMNS, {})
+    folder = _forget(delta, table)
+    if not has_commit:
+        _remove_commits(folder)
+    target = engine.target(_name(table))
+    target.create(_COLUMNS, {"p": "q"})
+    _merge(target, 1, 1)
+    assert _rows(delta, table) == {1: "1"}
+    assert target.properties()["p"] == "q"
+    delta.sql(f"DROP TABLE spark_catalog.{_SCHEMA}.{table}")
+    assert not folder.exists(), "it was not a managed table"
+
+
+def _with_rows(engine: SparkEngine) -> None:
+    target = engine.target(_name("left"))
+    target.create(_COLUMNS, {})
+    _merge(target, 1, 1)
+
+
+def _of_another_table(engine: SparkEngine) -> None:
+    other = CatalogName("spark_catalog", _SCHEMA, "left", ("d", "L"), may_create_schema=False)
+    engine.target(other).create(_COLUMNS, {})
+
+
+@pytest.mark.parametrize("make", [_with_rows, _of_another_table])
+def test_a_table_whose_location_is_used_is_not_created(
+    delta: SparkSession, engine: SparkEngine, make: Callable[[SparkEngine], None]
+) -> None:
+    make(engine)
+    folder = _forget(delta, "left")
+    before = sorted(folder.rglob("*"))
+    said = "location has files already .* CREATE TABLE `spark_catalog`.*LOCATION 'file:"
+    with pytest.raises(OptionError, match=said):
         engine.target(_name("left")).create(_COLUMNS, {})
+    assert sorted(folder.rglob("*")) == before
     shutil.rmtree(folder)
 
 

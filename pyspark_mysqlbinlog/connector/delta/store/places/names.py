@@ -24,6 +24,7 @@ __all__ = [
     "NameTemplate",
     "check_names_distinct",
     "is_catalog_name",
+    "same_name_error",
 ]
 
 # A property of a named Delta table: the MySQL table that it is of.
@@ -46,6 +47,7 @@ class CatalogName:
     catalog, schema, table : its parts, not quoted.
     source : the MySQL table.
     may_create_schema : the schema is that of a MySQL database, and is created if it is missing.
+    former_sources : MySQL tables that had the name before, and no longer exist.
     """
 
     catalog: str
@@ -53,6 +55,7 @@ class CatalogName:
     table: str
     source: Table
     may_create_schema: bool
+    former_sources: frozenset[Table] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.catalog}.{self.schema}.{self.table}"
@@ -99,10 +102,10 @@ class NameTemplate:
         option : the option's name.
         """
 
-        def error(found: str) -> OptionError:
+        def error(found: str, advice: str = "") -> OptionError:
             return OptionError(
-                f"{option}: {_EXPECTED}, found {found} in {template!r} (a path has a slash:"
-                f" './{template}')"
+                f"{option}: {_EXPECTED}, found {found} in {template!r}{advice} (a path has a"
+                f" slash: './{template}')"
             )
 
         parts = [_unquoted(part) for part in template.split(".")]
@@ -110,8 +113,8 @@ class NameTemplate:
             # The current catalog of a session is not part of the checkpoint, and may change.
             advice = ""
             if len(parts) == _PART_COUNT - 1:
-                advice = f"; write 'spark_catalog.{template}', or the name of another catalog,"
-            raise error(f"{len(parts)} names{advice}")
+                advice = f"; put the catalog in front, as in 'spark_catalog.{template}'"
+            raise error(f"{len(parts)} names", advice)
         fields = _FIELD.findall(template)
         unknown = [name for name in fields if name not in {"database", "table"}]
         if unknown:
@@ -140,14 +143,21 @@ def check_names_distinct(tables: Iterable[Table], template: NameTemplate) -> Non
     """OptionError if two MySQL tables would be one Delta table."""
     sources: dict[str, Table] = {}
     for table in tables:
-        name = str(template.render(table))
-        other = sources.setdefault(name.lower(), table)
+        other = sources.setdefault(str(template.render(table)).lower(), table)
         if other != table:
-            raise OptionError(
-                f"target: the tables {quoted(*other)} and {quoted(*table)} would be one Delta"
-                f" table, {name} (catalogs ignore the case of names): set a target with"
-                " {database} as the schema, exclude one of them (excludeTables), or use paths"
-            )
+            raise same_name_error(other, table, template)
+
+
+def same_name_error(one: Table, other: Table, template: NameTemplate) -> OptionError:
+    """Return the error for two MySQL tables that would be one Delta table."""
+    is_schema_enough = _encoded(one[0]) != _encoded(other[0])
+    schema = ", or set a target with {database} as the schema" if is_schema_enough else ""
+    return OptionError(
+        f"target: the tables {quoted(*one)} and {quoted(*other)} would be one Delta table,"
+        f" {template.render(other)} (catalogs ignore the case of names): exclude one of them"
+        f" (excludeTables){schema}, or set a path as target; another target needs another"
+        " checkpoint"
+    )
 
 
 def _unquoted(part: str) -> str:

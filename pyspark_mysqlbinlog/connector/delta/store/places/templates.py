@@ -8,7 +8,6 @@ from typing import Self
 
 from pyspark_mysqlbinlog.connector.delta.store.places.names import (
     NameTemplate,
-    check_names_distinct,
     is_catalog_name,
 )
 from pyspark_mysqlbinlog.connector.delta.store.places.paths import (
@@ -57,10 +56,7 @@ class MirrorPlaces:
         """The catalog of the mirrored tables' names; None if they have paths."""
         return self.tables.catalog if isinstance(self.tables, NameTemplate) else None
 
-    def check_distinct(self, tables: Iterable[Table]) -> None:
-        """OptionError if two Delta tables would be one, or one in the other's folder."""
-        tables = [*tables]
-        if isinstance(self.tables, NameTemplate):
-            check_names_distinct(tables, self.tables)
+    def check_paths(self, tables: Iterable[Table]) -> None:
+        """OptionError if two Delta tables would have one path, or one in the other's folder."""
         paths = [each for each in (self.tables, self.change_logs) if isinstance(each, PathTemplate)]
         check_paths_disjoint(tables, paths)

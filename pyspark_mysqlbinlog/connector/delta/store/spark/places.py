@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_mysqlbinlog.connector.delta.store.places.names import CatalogName, DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.spark.interrupted_creations import (
+    remove_interrupted_creation,
+)
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import release
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 from pyspark_mysqlbinlog.errors import OptionError, StoreError
@@ -28,6 +32,7 @@ _LOG = logging.getLogger(__name__)
 _SESSION_CATALOG = "spark_catalog"
 # Of the session catalog.
 _IMPLEMENTATION = "spark.sql.catalogImplementation"
+_DELTA_CATALOG = ".delta.catalog.DeltaCatalog"
 _DELTA_TABLE = ".DeltaTableV2"
 _NOT_FOUND = re.compile(
     r"\[(?:TABLE_OR_VIEW|SCHEMA)_NOT_FOUND\b|NoSuch(?:Table|Namespace|Database)"
@@ -99,14 +104,22 @@ def check_catalog(spark: SparkSession, name: str) -> None:
             f"target: Spark cannot load the catalog {name!r}: set spark.sql.catalog.{name} to its"
             f" class, and its other properties ({_first_line(error)})"
         ) from None
-    is_in_memory = spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
-    if name == _SESSION_CATALOG and is_in_memory:
+    if name == _SESSION_CATALOG and _is_in_memory(spark):
         _LOG.warning(
-            "target: Spark's catalog %s is in memory, and forgets the tables when Spark ends, so"
-            " the next start stops them; set %s=hive and the Hive metastore's properties",
+            "target: Spark's catalog %s is in memory, and its entries are lost when Spark ends."
+            " The next start fails until each table is registered again, with CREATE TABLE …"
+            " LOCATION; set %s=hive and the Hive metastore's properties",
             name,
             _IMPLEMENTATION,
         )
+
+
+def _is_in_memory(spark: SparkSession) -> bool:
+    """Return whether the session catalog is Spark's own, which Delta's class wraps, in memory."""
+    kind = spark.conf.get(f"spark.sql.catalog.{_SESSION_CATALOG}", "") or ""
+    entries = _session(spark).sharedState().externalCatalog().unwrapped()
+    in_memory = str(entries.getClass().getName()).endswith(".InMemoryCatalog")
+    return in_memory and kind.endswith(_DELTA_CATALOG)
 
 
 class _PathPlace:
@@ -245,11 +258,9 @@ class _NamedPlace:
         except Exception as error:
             text = str(error)
             if _USED_LOCATION in text:
-                raise OptionError(
-                    f"target: {self.uri} cannot be created, because its location has files already"
-                    f" (creating the table was interrupted, or it was dropped without its files):"
-                    f" remove the folder ({_first_line(error)})"
-                ) from None
+                self._free_location(spark, error)
+                _run(spark, statement)
+                return
             if not _NO_SCHEMA.search(text):
                 raise
         create_schema = f"CREATE SCHEMA {self._name.sql_schema}"
@@ -260,6 +271,23 @@ class _NamedPlace:
             )
         _run(spark, create_schema.replace("SCHEMA", "SCHEMA IF NOT EXISTS", 1))
         _run(spark, statement)
+
+    def _free_location(self, spark: SparkSession, error: Exception) -> None:
+        """Remove what an interrupted creation left; OptionError if the location has more.
+
+        error : Delta's, which names the location.
+        """
+        location = None
+        if isinstance(error, PySparkException):
+            location = (error.getMessageParameters() or {}).get("tableLocation")
+        if location is None or not remove_interrupted_creation(spark, location, self._name.source):
+            raise OptionError(
+                f"target: {self.uri} cannot be created, because its location has files already (the"
+                " table was dropped without its files, or the catalog has lost its entry): remove"
+                f" the folder, or register its Delta table with CREATE TABLE {self.sql} USING delta"
+                f" LOCATION '{location}' ({_first_line(error)})"
+            ) from None
+        _LOG.info("%s: removed what an interrupted creation left at %s", self.uri, location)
 
 
 def _catalog(spark: SparkSession, name: str) -> Any:

@@ -7,18 +7,35 @@ megabytes, and there may be thousands of tables. Each round of maintenance has a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock, Thread, current_thread
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSessions", "is_classic"]
+__all__ = ["SparkSessions", "active_session", "is_classic"]
 
 
 def is_classic(spark: SparkSession) -> bool:
     """Return whether a session is on a JVM of this process; Spark Connect sessions are not."""
     return hasattr(spark, "_jsparkSession")
+
+
+@contextmanager
+def active_session(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one of the JVM's thread, because Delta reads its settings there."""
+    given: Any = spark
+    sessions = given._get_j_spark_session_class(given._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(given._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class SparkSessions:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import BooleanType, StructType, TimestampNTZType
 
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import with_tombstone
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
@@ -37,11 +37,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     has_commit_id,
     user_metadata,
 )
-from pyspark_mysqlbinlog.connector.delta.store.places.names import (
-    SOURCE_TABLE,
-    CatalogName,
-    DeltaPlace,
-)
+from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE, DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
@@ -52,6 +48,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
 )
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions, is_classic
+from pyspark_mysqlbinlog.connector.delta.store.spark.source_tables import SourceTable
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
     APPLICATION,
@@ -131,7 +128,7 @@ class SparkEngine:
             self._properties,
             partition_by,
             soft_delete=self._keep_deleted,
-            source=".".join(place.source) if isinstance(place, CatalogName) else None,
+            source=SourceTable.of(place),
         )
 
 
@@ -154,7 +151,7 @@ class _CommitMetadata:
 class SparkTarget(CommittingTarget):
     """One Delta table; see `interface.DeltaTarget`.
 
-    source : the MySQL table that it must be of; None if its path shows that.
+    source : the MySQL table that it must be of.
     """
 
     preserves_partition_time_zone = True
@@ -166,7 +163,7 @@ class SparkTarget(CommittingTarget):
         partition_by: Sequence[str],
         *,
         soft_delete: bool,
-        source: str | None = None,
+        source: SourceTable,
     ) -> None:
         super().__init__(table.uri)
         self._source = source
@@ -180,9 +177,9 @@ class SparkTarget(CommittingTarget):
         snapshot = self._table.last()
         if snapshot is None:
             return None
+        self._source.check(snapshot.properties)
         if self._expected_version is None:
             check_same_deletes(self, snapshot.fields.names)
-            self._check_source(snapshot)
             self._expected_version = snapshot.version
         # A conflict makes the version unknown, but not the table.
         if self._table_id is None:
@@ -194,15 +191,21 @@ class SparkTarget(CommittingTarget):
             )
         return snapshot
 
-    def _check_source(self, snapshot: DeltaVersion) -> None:
-        """OptionError if a mirror created the table for another MySQL table."""
-        known = snapshot.properties.get(SOURCE_TABLE)
-        if self._source is not None and known is not None and known != self._source:
-            raise OptionError(
-                f"target: {self.uri} is the Delta table of the MySQL table {known!r}, and would be"
-                f" that of {self._source!r}, too: set another target, exclude one of them, or"
-                " drop the Delta table if the other MySQL table no longer exists"
-            )
+    def _created(self) -> DeltaVersion | None:
+        """Return the newest version; None if there is no table, or no mirror has created it yet.
+
+        Another program can create an empty table first, such as an external one of a catalog. A
+        path of an empty table that no mirror wrote needs no decision: paths differ.
+        """
+        snapshot = self._opened()
+        if snapshot is None or self._source.name is None or SEQ in snapshot.fields.names:
+            return snapshot
+        # Delta cannot read a table without columns.
+        if not snapshot.fields.names or not self._has_rows():
+            return None
+        if SOURCE_TABLE not in snapshot.properties:
+            raise self._source.foreign_rows_error()
+        return snapshot
 
     def _there(self) -> DeltaVersion:
         snapshot = self._opened()
@@ -210,6 +213,18 @@ class SparkTarget(CommittingTarget):
         return snapshot
 
     def _commit(
+        self,
+        write: Callable[[], object],
+        marker: CommitMarker | None = None,
+        given: _CommitMetadata | None = None,
+    ) -> None:
+        """Write once, with a commit marker; see `_commit_once`."""
+        if not self._source.is_recorded(self._there().properties):
+            statement = self._with_properties(self._source.property)
+            self._commit_once(lambda: self._table.sql(statement))
+        self._commit_once(write, marker, given)
+
+    def _commit_once(
         self,
         write: Callable[[], object],
         marker: CommitMarker | None = None,
@@ -303,44 +318,54 @@ class SparkTarget(CommittingTarget):
         return f"ALTER TABLE {self._table.name} SET TBLPROPERTIES ({given})"
 
     def columns(self) -> pa.Schema | None:
-        snapshot = self._opened()
+        snapshot = self._created()
         if snapshot is None:
             return None
         columns = to_arrow_schema(snapshot.fields, timezone="UTC")
         return pa.schema([field for field in columns if field.name != DELETED])
 
     def properties(self) -> Mapping[str, str]:
-        snapshot = self._opened()
+        snapshot = self._created()
         return {} if snapshot is None else snapshot.properties
 
     def partitioned_by(self) -> Sequence[str]:
-        snapshot = self._opened()
+        snapshot = self._created()
         return [] if snapshot is None else snapshot.partitioned_by
 
     def txn_version(self, identifier: str) -> int | None:
-        snapshot = self._opened()
+        snapshot = self._created()
         return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         columns = self._with_deleted(columns)
-        partition_by = [name for name in self._partition_by if name in columns.names]
-        if self._opened() is not None:
-            # CREATE OR REPLACE rejects other columns if the table is a path.
-            self._allow(columns)
-            with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
-                self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
-            if self._source is not None and self.properties().get(SOURCE_TABLE) is None:
-                self.set_properties({SOURCE_TABLE: self._source})
+        properties = self._properties | dict(properties) | self._source.property
+        held = self._opened()
+        if held is not None:
+            self._replace_empty(held, columns, properties)
             return
+        partition_by = [name for name in self._partition_by if name in columns.names]
         by = ", ".join(map(quoted, partition_by))
-        source = {} if self._source is None else {SOURCE_TABLE: self._source}
-        given = spark_sql.properties(self._properties | dict(properties) | source)
+        given = spark_sql.properties(properties)
         self.forget_state()
         self._table.create(
             f"({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
             + (f" TBLPROPERTIES ({given})" if given else "")
         )
+
+    def _replace_empty(
+        self, held: DeltaVersion, columns: pa.Schema, properties: Mapping[str, str]
+    ) -> None:
+        """Give an empty table other columns and more properties, and its partitions."""
+        missing = dict(properties.items() - held.properties.items())
+        if missing:
+            self.set_properties(missing)
+        wanted = self._partition_by or held.partitioned_by
+        partition_by = [name for name in wanted if name in columns.names]
+        self._allow(columns)
+        # CREATE OR REPLACE rejects other columns if the table is a path.
+        with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
+            self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
         return SEQ in self._there().fields.names and self._has_rows(f"WHERE NOT {is_before(seq)}")
@@ -359,14 +384,14 @@ class SparkTarget(CommittingTarget):
         )
 
     def count(self) -> int:
-        if self._opened() is None:
+        if self._created() is None:
             return 0
         # Only a name of this package.
         (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")
         return int(row["rows"])
 
     def is_empty(self) -> bool:
-        return self._opened() is None or not self._has_rows()
+        return self._created() is None or not self._has_rows()
 
     def forget_state(self) -> None:
         self._expected_version = self._table_id = None
@@ -403,9 +428,8 @@ class SparkTarget(CommittingTarget):
 
     def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
         """Let the table have a DATETIME: Delta for Spark requires a property in existing tables."""
-        held = self.columns()
-        assert held is not None
-        if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
+        held = (field.dataType for field in self._there().fields)
+        if any(map(_is_without_zone, columns)) and TimestampNTZType() not in held:
             self.set_properties({"delta.feature.timestampNtz": "supported"})
 
     def set_properties(

@@ -26,7 +26,10 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
 from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables, release
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import place_of
-from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import (
+    SparkSessions,
+    active_session,
+)
 
 __all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "DeltaVersion", "SparkTable"]
 
@@ -249,15 +252,9 @@ class SparkTable:
 
     @contextmanager
     def _newest(self) -> Iterator[Any]:
-        """Yield Delta's own object of the newest version; None if there is no table.
-
-        Meanwhile this session is the thread's active one, because Delta reads the settings there.
-        """
-        spark: Any = self.spark
-        sessions = spark._get_j_spark_session_class(spark._jvm)
-        before = sessions.getActiveSession()
-        sessions.setActiveSession(spark._jsparkSession)
-        try:
+        """Yield Delta's own object of the newest version; None if there is no table."""
+        spark = self.spark
+        with active_session(spark):
             found = self._place.newest(spark)
             if found is None:
                 yield None
@@ -267,8 +264,3 @@ class SparkTable:
                 yield found.snapshot
             finally:
                 release(spark, *found.held)
-        finally:
-            if before.isDefined():
-                sessions.setActiveSession(before.get())
-            else:
-                sessions.clearActiveSession()

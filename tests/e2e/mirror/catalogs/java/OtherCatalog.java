@@ -1,4 +1,6 @@
 import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.hive.ql.metadata.AuthorizationException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.*;
@@ -8,10 +10,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** A catalog with a name of its own, as a plugin wraps Delta's: its schema s is that of spark_catalog with the name in front. */
 public class OtherCatalog implements TableCatalog, SupportsNamespaces {
     private String name;
+    /** The method that the account may not call: "create" or "write"; null without one. */
+    private String denied;
 
     @Override
     public void initialize(String name, CaseInsensitiveStringMap options) {
         this.name = name;
+        this.denied = options.get("denied");
+    }
+
+    private void check(String method) {
+        if (method.equals(denied)) {
+            throw new RuntimeException(new AuthorizationException("No privilege '" + method + "' found"));
+        }
     }
 
     @Override
@@ -51,8 +62,15 @@ public class OtherCatalog implements TableCatalog, SupportsNamespaces {
     }
 
     @Override
+    public Table loadTable(Identifier table, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+        check("write");
+        return loadTable(table);
+    }
+
+    @Override
     public Table createTable(
             Identifier table, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+        check("create");
         try {
             return tables().createTable(inside(table), columns, partitions, properties);
         } catch (Exception error) {

@@ -10,17 +10,40 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.errors import AnalysisException
 
 from pyspark_mysqlbinlog.connector.delta.query import table_failures
-from pyspark_mysqlbinlog.connector.delta.query.table_failures import run_for_table
+from pyspark_mysqlbinlog.connector.delta.query.table_failures import run_for_table, store_error
 from pyspark_mysqlbinlog.connector.delta.store.commits import commit_conflict_error
 from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     MirrorError,
     OptionError,
     SchemaError,
+    StoreError,
     UnrepresentableValueError,
 )
 
 _TABLE = ("shop", "orders")
+_CATALOG_ERRORS = [
+    "[PERMISSION_DENIED] User does not have CREATE TABLE on Schema 'main.raw'. SQLSTATE: 42501",
+    "[INSUFFICIENT_PERMISSIONS] Insufficient privileges:\nUser does not have MODIFY on Table `t`",
+    "An error occurred while calling o7.sql.\n: java.lang.RuntimeException: PERMISSION_DENIED: x",
+    (
+        "org.apache.hadoop.hive.ql.metadata.AuthorizationException: No privilege 'Create' found for"
+        " outputs { database:raw}"
+    ),
+    (
+        "org.apache.hadoop.hive.ql.metadata.HiveException: MetaException(message:"
+        "java.security.AccessControlException: Permission denied: user=spark, access=WRITE)"
+    ),
+    (
+        "org.apache.hadoop.hive.ql.metadata.HiveException: java.lang.RuntimeException: Unable to"
+        " instantiate org.apache.hadoop.hive.ql.metadata.SessionHiveMetaStoreClient"
+    ),
+    "x: org.apache.thrift.transport.TTransportException: java.net.ConnectException: refused",
+    (
+        "An error occurred while calling o7.sql.\n: io.unitycatalog.client.ApiException:"
+        ' createTable call failed with: 403 - {"error_code":"PERMISSION_DENIED","message":"x"}'
+    ),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +89,9 @@ def test_what_goes_well_the_second_time_is_no_failure() -> None:
         CommitFailedError("the table is append-only"),
         PanicException("unwrap on None"),
         AnalysisException("no such column"),
+        # Names and values are not a catalog's answer.
+        AnalysisException("[CAST_INVALID_INPUT] The value 'PERMISSION_DENIED: x' cannot be cast"),
+        AnalysisException("io.unitycatalog.client.ApiException: failed with: 400 - {}"),
         pa.ArrowInvalid("Integer value out of range"),
         ValueError("year 0 is out of range"),
         AnalysisException(
@@ -136,6 +162,7 @@ def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
         AnalysisException("Job 12 cancelled part of cancelled job group 5"),
         AnalysisException("java.lang.OutOfMemoryError: Java heap space"),
         AnalysisException("[DELTA_CONCURRENT_APPEND] files were added"),
+        *(AnalysisException(text) for text in _CATALOG_ERRORS),
     ],
 )
 def test_what_concerns_all_is_raised_at_once(error: BaseException) -> None:
@@ -229,3 +256,17 @@ def test_a_long_error_is_shortened_in_the_middle() -> None:
     assert "File name too long (os error 36)" in message
     assert "backtrace" not in message
     assert message.endswith("partition the table by another column, and reload the table")
+
+
+@pytest.mark.parametrize("text", _CATALOG_ERRORS)
+def test_an_error_of_the_catalog_is_a_store_error_of_one_line(text: str) -> None:
+    told = store_error(AnalysisException(text))
+    assert isinstance(told, StoreError)
+    assert told.message.startswith("the catalog of the Delta tables failed: ")
+    assert "check it and the account's permissions in it" in told.message
+    assert "\n" not in told.message
+
+
+def test_an_error_of_one_table_is_not_a_store_error() -> None:
+    error = AnalysisException("no such column")
+    assert store_error(error) is error

@@ -11,6 +11,7 @@ from pyspark_mysqlbinlog.connector.delta.store.places.names import (
     NameTemplate,
     check_names_distinct,
     is_catalog_name,
+    same_name_error,
 )
 from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
@@ -57,8 +58,14 @@ def test_schema_is_created_only_if_it_is_of_a_database(template: str, may_create
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("shop.{table}", "write 'spark_catalog.shop.{table}', or the name of another catalog"),
-        ("{database}.{table}", "write 'spark_catalog.{database}.{table}'"),
+        (
+            "shop.{table}",
+            (
+                "found 2 names in 'shop.{table}'; put the catalog in front, as in"
+                " 'spark_catalog.shop.{table}' (a path has a slash: './shop.{table}')"
+            ),
+        ),
+        ("{database}.{table}", "as in 'spark_catalog.{database}.{table}' (a path"),
         ("a.b.c.{table}", "found 4 names"),
         ("main.shop.orders", "no {table}"),
         ("main.{database}.t", "no {table}"),
@@ -114,11 +121,23 @@ def test_every_other_template_is_a_path(template: str) -> None:
 def test_names_and_paths_of_one_mirror_are_checked_apart() -> None:
     places = MirrorPlaces.parse("m.s.{database}_{table}", "/changes/{table}")
     assert places.catalog == "m"
-    places.check_distinct([("a", "t"), ("b", "u")])
-    with pytest.raises(OptionError, match=r"`a_b`\.`t` and `a`\.`b_t` would be one"):
-        places.check_distinct([("a_b", "t"), ("a", "b_t")])
+    places.check_paths([("a", "t"), ("b", "u")])
+    places.check_paths([("a_b", "t"), ("a", "b_u")])
     with pytest.raises(OptionError, match="/changes/t would be two Delta tables"):
-        places.check_distinct([("a", "t"), ("b", "t")])
+        places.check_paths([("a", "t"), ("b", "t")])
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (("d", "T"), "exclude one of them (excludeTables), or set a path as target;"),
+        (("D", "t"), "exclude one of them (excludeTables), or set a path as target;"),
+        (("e", "t"), "(excludeTables), or set a target with {database} as the schema, or set"),
+    ],
+)
+def test_the_remedy_of_one_name_helps(other: Table, said: str) -> None:
+    error = same_name_error(("d", "t"), other, NameTemplate.parse("m.s.{table}"))
+    assert said in error.message
 
 
 def test_a_change_log_with_a_name_is_refused() -> None:

@@ -1,0 +1,65 @@
+"""Which tables have lost their catalog name to another one in a batch."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
+from pyspark_mysqlbinlog.connector.delta.query.former_tables import former_tables
+from pyspark_mysqlbinlog.connector.delta.store.places.names import NameTemplate
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
+
+_NAME = NameTemplate.parse("m.{database}.{table}")
+_THERE, _GONE = UnknownSchema("altered"), UnknownSchema("dropped", gone=True)
+
+
+def _versions(*versions: tuple[int, UnknownSchema]) -> TableVersions:
+    return TableVersions(tuple((Position.of("b.000001", pos), what) for pos, what in versions))
+
+
+_UP_TO_9 = _versions((0, _THERE), (9, _GONE))
+_FROM_9 = _versions((9, _THERE))
+
+
+@pytest.mark.parametrize(
+    ("tables", "former"),
+    [
+        ({"t": _versions((0, _THERE)), "u": _versions((0, _THERE))}, {}),
+        ({"t": _UP_TO_9, "T": _FROM_9}, {"t": "T"}),
+        ({"t": _FROM_9, "T": _UP_TO_9}, {"T": "t"}),
+        ({"t": _UP_TO_9, "T": _versions((20, _THERE), (30, _THERE))}, {"t": "T"}),
+        ({"t": _UP_TO_9, "T": _versions((20, _THERE), (30, _GONE))}, {"t": "T"}),
+        ({"t": _versions((0, _GONE)), "T": _FROM_9}, {"t": "T"}),
+        ({"t": _versions((0, _GONE)), "T": _versions((0, _GONE))}, {"t": "t", "T": "t"}),
+        (
+            {
+                "t": _versions((0, _THERE), (9, _GONE), (20, _THERE)),
+                "T": _versions((9, _THERE), (20, _GONE)),
+            },
+            {"T": "t"},
+        ),
+    ],
+)
+def test_tables_that_follow_one_another(
+    tables: dict[str, TableVersions], former: dict[str, str]
+) -> None:
+    found = former_tables({("d", name): each for name, each in tables.items()}, _NAME)
+    assert {one[1]: other[1] for one, other in found.items()} == former
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"t": _versions((0, _THERE)), "T": _versions((0, _THERE))},
+        {"t": _versions((0, _THERE)), "T": _FROM_9},
+        {"t": _versions((0, _THERE), (10, _GONE)), "T": _FROM_9},
+        {"t": _UP_TO_9, "T": _versions((3, _THERE), (5, _GONE))},
+    ],
+)
+def test_tables_that_exist_at_one_time_are_an_error(tables: dict[str, TableVersions]) -> None:
+    given: dict[Table, TableVersions] = {("d", name): each for name, each in tables.items()}
+    with pytest.raises(OptionError, match=r"`d`\.`t` and `d`\.`T` would be one Delta table"):
+        former_tables(given, _NAME)
