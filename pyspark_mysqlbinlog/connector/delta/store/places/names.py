@@ -4,7 +4,7 @@ Spark resolves such a name with the catalog of its configuration: `spark_catalog
 Hive metastore), Unity Catalog, or another one. Catalogs ignore the case of names, and a Hive
 metastore allows only letters of ASCII, digits and underscores. So names are written in lower case,
 and every other character as SQL/XML does: ``_x002d_`` for a hyphen. Different MySQL tables may
-then have one name, which `check_names_distinct` rejects.
+then have one name, one after the other (see `query.former_tables`), but not at the same time.
 """
 
 from __future__ import annotations
