@@ -351,6 +351,7 @@ class ReplicaClient:
         ------
         LostConnectionError, AccessDeniedError, ServerError : as for `query`.
         """
+        at_end = self._refuse_end if blocking else self._end_check()
         checksum, server_id = self._begin_dump()
         flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
         if self.is_mariadb:
@@ -358,7 +359,7 @@ class ReplicaClient:
         self._send(
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
-        return self._stream(file, pos, checksum, self._refuse_end if blocking else self._check_end)
+        return self._stream(file, pos, checksum, at_end)
 
     def server_uuid(self) -> str:
         """Return what identifies the server among those that replicate one another.
@@ -383,13 +384,14 @@ class ReplicaClient:
         ------
         LostConnectionError, AccessDeniedError, ServerError : as for `query`.
         """
+        at_end = self._end_check()
         checksum, server_id = self._begin_dump()
         encoded = encode_gtid_set(executed)
         # flags u16 | server id u32 | name length u32 | position u64 | size u32 | set
         flags = _BINLOG_DUMP_NON_BLOCK | _BINLOG_THROUGH_GTID
         head = struct.pack("<HIIQI", flags, server_id, 0, 4, len(encoded))
         self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + encoded)
-        return self._stream("", 4, checksum, self._check_end)
+        return self._stream("", 4, checksum, at_end)
 
     def dump_after_mariadb(self, last: Sequence[str]) -> DumpStream:
         """Stream a MariaDB's binlog to its end, after the last GTID of each domain.
@@ -405,13 +407,14 @@ class ReplicaClient:
         LostConnectionError, AccessDeniedError : as for `query`.
         ServerError : it has not logged one of them, or has purged what follows.
         """
+        at_end = self._end_check()
         checksum, server_id = self._begin_dump()
         self.query("SET @slave_connect_state = %s", [",".join(last)])
         # Otherwise it accepts a GTID that it lacks if it has a later one of the same domain.
         self.query("SET @slave_gtid_strict_mode = 1")
         head = struct.pack("<IHI", 4, _BINLOG_DUMP_NON_BLOCK, server_id)
         self._send(COMMAND.COM_BINLOG_DUMP, head)
-        return self._stream("", 4, checksum, self._check_end)
+        return self._stream("", 4, checksum, at_end)
 
     def _begin_dump(self) -> tuple[ChecksumAlgorithm, int]:
         checksum = self._negotiate()
@@ -455,26 +458,39 @@ class ReplicaClient:
     def _refuse_end(self) -> None:
         raise LostConnectionError("the server ended a dump that should not end")
 
-    def _check_end(self) -> None:
-        """Raise LostConnectionError unless a dump has ended at the end of the binlog.
+    def _end_check(self) -> Callable[[], None]:
+        """Return what raises LostConnectionError unless a dump has ended at the binlog's end.
 
         A server that is shut down ends its dumps in the same way, wherever they are (measured on
         MySQL 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8). By then it takes no new connections.
         KILL breaks the connection instead (measured on the same).
         """
-        try:
-            with self._connect(self._settings) as other:
-                rows = other.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
-        except LostConnectionError as error:
-            raise LostConnectionError(
-                f"the server ended a dump while it was shut down: {error.message}", code=error.code
-            ) from None
-        except ServerError:
-            return  # such as too many connections: it is not shut down
-        # In whole seconds.
-        uptime = str(rows[0][1]) if rows else ""
-        if uptime.isdecimal() and int(uptime) + 2 < monotonic() - self._connected_at:
-            raise LostConnectionError("the server was restarted, and had ended a dump before")
+        uuid = self.server_uuid()
+
+        def check() -> None:
+            try:
+                with self._connect(self._settings) as other:
+                    found = other.server_uuid()
+                    rows = other.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
+            except LostConnectionError as error:
+                raise LostConnectionError(
+                    f"the server ended a dump while it was shut down: {error.message}",
+                    code=error.code,
+                ) from None
+            except ServerError:
+                return  # such as too many connections: it is not shut down
+            address = self._settings.address
+            if found != uuid:
+                raise LostConnectionError(
+                    f"the server ended a dump, and {address} is another server now: expected"
+                    f" {uuid}, found {found}"
+                )
+            # In whole seconds.
+            uptime = str(rows[0][1]) if rows else ""
+            if uptime.isdecimal() and int(uptime) + 2 < monotonic() - self._connected_at:
+                raise LostConnectionError(f"{address} was restarted, and had ended a dump before")
+
+        return check
 
     def _stream(
         self, file: str, pos: int, checksum: ChecksumAlgorithm, at_end: Callable[[], None]

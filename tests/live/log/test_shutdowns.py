@@ -135,3 +135,14 @@ def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> 
         stream = client.dump(*live_server.position(), blocking=False)
         with pytest.raises(LostConnectionError, match="was restarted"):
             inserts(stream)
+
+
+def test_end_told_before_another_server_took_the_address_is_a_lost_connection(
+    live_server: Server, mariadb: Server
+) -> None:
+    """As behind a proxy, when the server was switched over."""
+    with ReplicaClient.connect(live_server.settings()) as client:
+        stream = client.dump(*live_server.position(), blocking=False)
+        client._settings = mariadb.settings()
+        with pytest.raises(LostConnectionError, match="is another server now"):
+            inserts(stream)
