@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +41,14 @@ class NamedTables(MirroredDatabase):
 
     def properties(self, table: str) -> dict[str, str]:
         return dict(self.detail(table)["properties"])
+
+    def lose(self, table: str) -> Path:
+        """Remove a managed table from the catalog without its files; returns their folder."""
+        location = Path(str(self.detail(table)["location"]).removeprefix("file:"))
+        shutil.copytree(location, self.folder / "kept")
+        self.spark.sql(f"DROP TABLE {self.name(table)}")
+        shutil.move(self.folder / "kept", location)
+        return location
 
     def stopped(self, table: str) -> str:
         reason = self.properties(table).get("mysqlbinlog.stopped")

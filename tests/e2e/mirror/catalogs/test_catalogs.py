@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
-from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.mirrors.named_tables import NamedTables
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.places.names import NameTemplate
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
 
@@ -131,10 +133,7 @@ def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
     named.run()
     said = [each.getMessage() for each in caplog.records if "is in memory" in each.getMessage()]
     assert "The next start fails until each table is registered again" in said[0]
-    location = Path(str(named.detail("t")["location"]).removeprefix("file:"))
-    shutil.copytree(location, named.folder / "kept")
-    named.spark.sql(f"DROP TABLE {named.name('t')}")
-    shutil.move(named.folder / "kept", location)
+    named.lose("t")
     named.execute("INSERT INTO t VALUES (2)")
     with pytest.raises(StreamingQueryException) as caught:
         named.run()
@@ -145,6 +144,19 @@ def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
     named.spark.sql(statement[0])
     named.run()
     named.assert_equal("t")
+
+
+def test_a_mirror_that_was_killed_while_it_created_a_table_continues(named: NamedTables) -> None:
+    """Delta had written the first version, and the catalog had no entry yet."""
+    engine = SparkEngine(catalog="spark_catalog")
+    engine.begin(named.spark)
+    name = NameTemplate.parse(named.settings["target"]).render((named.database, "t"))
+    engine.target(name).create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
+    location = named.lose("t")
+    named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    named.run()
+    named.assert_equal("t")
+    assert named.detail("t")["location"] == f"file:{location}"
 
 
 def test_another_implementation_of_the_session_catalog_is_not_in_memory(
