@@ -131,6 +131,8 @@ class ReplicaClient:
         # pymysql has no public access to its socket and packets, and its stubs omit them.
         self._internals: Any = connection
         self._is_streaming = False
+        # None if the server was not asked.
+        self._server_uuid: str | None = None
         # By the clock of `monotonic`.
         self._connected_at = monotonic()
 
@@ -367,9 +369,12 @@ class ReplicaClient:
         MariaDB has no UUID: ``server_id-1``, which is unique in a topology. Empty if there is
         nothing (before 5.6).
         """
-        if self.is_mariadb:
-            return f"server_id-{self.variable('server_id')}"
-        return self.variable("server_uuid") or ""
+        if self._server_uuid is None:
+            if self.is_mariadb:
+                self._server_uuid = f"server_id-{self.variable('server_id')}"
+            else:
+                self._server_uuid = self.variable("server_uuid") or ""
+        return self._server_uuid
 
     def dump_after(self, executed: Sequence[Interval]) -> DumpStream:
         """Stream a MySQL's binlog to its end, without the transactions in a GTID set.

@@ -50,7 +50,7 @@ def inserts(stream: DumpStream) -> int:
 
 
 class ShutDown:
-    """A shutdown in another thread: it may wait for whoever reads a dump."""
+    """A shutdown in another thread, because the server may wait until a dump is read."""
 
     def __init__(self, server: LocalServer) -> None:
         self._server = server
@@ -140,7 +140,7 @@ def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> 
 def test_end_told_before_another_server_took_the_address_is_a_lost_connection(
     live_server: Server, mariadb: Server
 ) -> None:
-    """As behind a proxy, when the server was switched over."""
+    """As with a proxy, at a switchover."""
     with ReplicaClient.connect(live_server.settings()) as client:
         stream = client.dump(*live_server.position(), blocking=False)
         client._settings = mariadb.settings()
