@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventType
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
-from pyspark_mysqlbinlog.protocol.server import client
+from pyspark_mysqlbinlog.protocol.server.dump_stream import next_event_of
 from pyspark_mysqlbinlog.protocol.transaction_payload import TransactionPayloadReader
 
 __all__ = [
@@ -110,7 +110,7 @@ class Stream(ReceiveBuffer):
 
 def next_event(read: Callable[[int], bytes], *, packets: bool) -> bytes | None:
     if packets:
-        return client._next_event(read, "h:1", FILE, 4)
+        return next_event_of(read, "h:1", FILE, 4)
     return files._next_event(read, FILE, 4)
 
 

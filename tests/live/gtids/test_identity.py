@@ -13,7 +13,8 @@ from helpers.streams.source_runner import Spark, ids, insert, new_reader
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.protocol.server import client as client_module
-from pyspark_mysqlbinlog.protocol.server.client import DumpStream, ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.dump_stream import DumpStream
 
 CLASH = "another replica uses the same server_id or UUID"
 

@@ -20,7 +20,8 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventHeader, EventType
-from pyspark_mysqlbinlog.protocol.server.client import DumpStream, ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.dump_stream import DumpStream
 
 FILE = "mysql-bin.000001"
 # More than the sockets' buffers hold, so that the server has not sent all when it is shut down.

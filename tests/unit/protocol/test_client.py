@@ -21,7 +21,8 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings, _read_packet
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.server.dump_stream import read_packet
 
 MAX = (1 << 24) - 1
 SETTINGS = ServerSettings("h", 3306, "u", "secret")
@@ -84,8 +85,8 @@ def test_payloads_are_joined(size: int) -> None:
     sent = packets(payload)
     assert len(sent) == size + 4 * (size // MAX + 1)
     stream = io.BytesIO(sent + EOF)
-    assert _read_packet(stream.read) == (payload[0], payload[1:])
-    assert _read_packet(stream.read) == (EOF[4], EOF[5:])
+    assert read_packet(stream.read) == (payload[0], payload[1:])
+    assert read_packet(stream.read) == (EOF[4], EOF[5:])
 
 
 def test_events_up_to_the_end_of_the_log() -> None:

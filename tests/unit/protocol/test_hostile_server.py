@@ -31,8 +31,8 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.server import client as client_module
 from pyspark_mysqlbinlog.protocol.server import connection as connection_module
+from pyspark_mysqlbinlog.protocol.server import dump_stream
 from pyspark_mysqlbinlog.protocol.server import result_set as result_set_module
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD, ResultSet
@@ -194,11 +194,11 @@ class Endless:
 
 
 def test_an_event_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert client_module.MAX_EVENT_BYTES < 1.1 * (1 << 30)
-    monkeypatch.setattr(client_module, "MAX_EVENT_BYTES", 1 << 26)
+    assert dump_stream.MAX_EVENT_BYTES < 1.1 * (1 << 30)
+    monkeypatch.setattr(dump_stream, "MAX_EVENT_BYTES", 1 << 26)
     peer = Endless()
     with pytest.raises(MalformedEventError, match="an event of at least"):
-        client_module._read_packet(peer.read)
+        dump_stream.read_packet(peer.read)
     assert peer.given < (1 << 26) + (1 << 20)
 
 

@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
-from pyspark_mysqlbinlog.protocol.server.client import DumpStream
+from pyspark_mysqlbinlog.protocol.server.dump_stream import DumpStream
 
 T = EventType
 LOGS = sorted(CAPTURED.glob("*.binlog"))
