@@ -7,12 +7,15 @@ in a thread of the same process could not answer them.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from subprocess import DEVNULL, Popen
+from tempfile import NamedTemporaryFile
 
 import boto3
 
@@ -22,6 +25,8 @@ from helpers.waiting import wait_until
 __all__ = ["ObjectStore", "s3_store"]
 
 _REGION = "eu-central-1"
+# Of what it logs, which has colours.
+_REQUEST = re.compile(r"(?:GET|HEAD|PUT|POST|DELETE) /\S*")
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,16 @@ class ObjectStore:
 
     uri : without a slash at its end.
     options : delta-rs's storage options.
+    log : the server's own of its requests, one per line.
     """
 
     uri: str
     options: Mapping[str, str]
+    log: Path
+
+    def requests(self) -> list[str]:
+        """All requests so far: method and path."""
+        return _REQUEST.findall(self.log.read_text())
 
 
 @contextmanager
@@ -47,7 +58,10 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     # The first request creates the bucket.
     environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
-    with Popen(command, env=environment, stdout=DEVNULL, stderr=DEVNULL) as server:
+    with (
+        NamedTemporaryFile(suffix=".log") as log,
+        Popen(command, env=environment, stdout=DEVNULL, stderr=log) as server,
+    ):
         try:
             wait_until(lambda: _is_open(port), "the S3 server accepts connections")
             client = boto3.client(
@@ -70,6 +84,7 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
                     "AWS_ALLOW_HTTP": "true",
                     "aws_conditional_put": "etag",
                 },
+                Path(log.name),
             )
         finally:
             server.terminate()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,29 @@ def test_snapshot_changes_and_ddl_reach_the_store(stored: StoredDatabase) -> Non
     ops = [row["op"] for row in stored.change_log("t")]
     assert ops[:4] == ["reset", "r", "r", "r"]
     assert {"u", "d", "c"} <= set(ops)
+
+
+def test_no_commit_is_read_again_in_every_batch(stored: StoredDatabase) -> None:
+    """delta-rs would read all since the last checkpoint, for each number of a commit marker."""
+    query = stored.mirror().start(stored.spark, processingTime="0 seconds")
+
+    def applied_batches() -> int:
+        return sum("addBatch" in progress["durationMs"] for progress in query.recentProgress)
+
+    try:
+        wait_until(lambda: applied_batches() > 0, "the snapshot is applied", 100)
+        for number in range(10, 25):
+            before = applied_batches()
+            stored.execute(f"INSERT INTO t VALUES ({number}, 'more')")
+            wait_until(partial(lambda n: applied_batches() > n, before), "it is applied", 100)
+    finally:
+        query.stop()
+    table = f"/lake/lake/{stored.database}/t/_delta_log/"
+    reads = Counter(each for each in stored.store.requests() if f"GET {table}" in each)
+    commits = {name: count for name, count in reads.items() if ".json" in name}
+    assert len(commits) > 15
+    assert max(commits.values()) < 15, commits
+    stored.assert_equal("t")
 
 
 def test_maintenance_compacts_files_in_the_store(stored: StoredDatabase) -> None:

@@ -59,6 +59,7 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import (
     wide_decimal_columns,
     wide_decimals_in_files,
 )
+from pyspark_mysqlbinlog.connector.delta.store.deltars.txn_numbers import TxnNumbers
 from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
 from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
@@ -130,6 +131,7 @@ class DeltalakeTarget(CommittingTarget):
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
+        self._txn_numbers = TxnNumbers(self._commit_lines)
         # A version of the table, and its commit markers, if Delta for Spark wrote them.
         self._marker_cache: tuple[int, Mapping[str, int]] | None = None
         # Columns without statistics; None until the table's files were inspected.
@@ -247,11 +249,15 @@ class DeltalakeTarget(CommittingTarget):
         )
 
     def _removed_files(self, version: int) -> AbstractSet[str]:
+        return removed_files(self._commit_lines(version))
+
+    def _commit_lines(self, version: int) -> list[str]:
+        """Return the lines of a commit; FileNotFoundError if Delta has removed its file."""
         # pyarrow accepts it as one of its own handlers; the stubs have no common class.
         handler: Any = DeltaStorageHandler.from_table(self._there()._table)
         store = PyFileSystem(handler)
         with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
-            return removed_files(commit.readall().decode().splitlines())
+            return commit.readall().decode().split("\n")
 
     def _metadata_marker(self, table: DeltaTable) -> Mapping[str, int] | None:
         """Return the commit markers of a table that Delta for Spark wrote last; else None."""
@@ -294,10 +300,13 @@ class DeltalakeTarget(CommittingTarget):
         if table is None:
             return None
         numbers = self._metadata_marker(table)
-        return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
+        if numbers is not None:
+            return numbers.get(identifier)
+        return self._txn_numbers.get(table, identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         self._long = None
+        self._txn_numbers.forget()
         self._table = DeltaTable.create(
             self.uri,
             self._with_deleted(columns),
@@ -343,6 +352,7 @@ class DeltalakeTarget(CommittingTarget):
 
     def forget_state(self) -> None:
         self._table = self._expected_version = self._marker_cache = self._long = None
+        self._txn_numbers.forget()
 
     def add_columns(
         self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
