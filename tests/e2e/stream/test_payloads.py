@@ -67,7 +67,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
         replay.assert_equals(describe(scenario)["database"], name, table["rows"])
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -151,7 +151,7 @@ def rows_events(data: bytes) -> list[int]:
 # --- the same rows every other way
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_server_gives_the_same_rows(
     scenario: str,

@@ -54,7 +54,7 @@ def _has_commits(folder: Path, count: int) -> bool:
     return _commits(folder) >= count
 
 
-@pytest.mark.sample(3, group="kills")
+@pytest.mark.sample(4, group="kills")
 @pytest.mark.parametrize(
     ("kills", "rows"),
     [

@@ -84,7 +84,7 @@ class Shop:
 
 
 @pytest.mark.usefixtures("quick_python")
-@pytest.mark.sample(1)
+@pytest.mark.sample(4, group="kills")
 @pytest.mark.parametrize(
     ("changes", "kills"),
     [

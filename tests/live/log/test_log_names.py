@@ -85,6 +85,7 @@ def begun(stream: Spark) -> Offset:
     return start
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("rotations", [0, 2, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_a_stream_goes_on_in_the_new_name(
@@ -109,6 +110,7 @@ def test_a_stream_goes_on_in_the_new_name(
     assert (end["epoch"], end["file"]) == (1, f"bbb-bin.{rotations + 1:06}")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_back_and_forth_with_lower_numbers(
     shop: LocalServer, new_stream: NewStream, how: str

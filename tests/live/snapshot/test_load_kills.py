@@ -22,7 +22,7 @@ COLUMNS = ("id", "a", "b")
 TABLES = 5
 
 
-@pytest.mark.sample(3, group="kills")
+@pytest.mark.sample(4, group="kills")
 @pytest.mark.parametrize(
     ("rows", "kills"),
     [

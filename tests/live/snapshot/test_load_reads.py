@@ -98,6 +98,7 @@ SHAPES: dict[str, tuple[str, Row, str]] = {
 }
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("alone", [False, True], ids=["with a column", "alone"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("server_name", every_server())

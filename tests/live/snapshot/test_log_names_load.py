@@ -105,6 +105,7 @@ def test_available_now_does_not_end_before_the_load(
     assert is_loaded(end)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["before the run", "within the run"])
 @pytest.mark.parametrize("trigger", ["default", "available now"])
 def test_a_table_without_a_key_is_loaded_in_the_new_name(

@@ -116,6 +116,7 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
     assert ids[f"{first} sold"] & ids[f"{second} lent"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("trigger", ["default", "available now", "replay"])
 def test_a_checkpoint_waits_for_a_server_that_starts(
     shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, trigger: str

@@ -111,6 +111,7 @@ def test_changes_and_ddl_of_several_tables(
         mirrored.assert_equal(*TABLES)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
 @pytest.mark.parametrize("reader", ["mirror", "Spark"])
 def test_a_load_of_several_chunks(
@@ -238,6 +239,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     assert mirrored.rows("a").num_rows == 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
 def test_what_is_handed_over(
     mirrored: MirroredDatabase,

@@ -91,7 +91,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     return checkpoint_names(request.param)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(4, group="kills")
 def test_a_kill_between_steps(
     mirrored: MirroredDatabase,
     ddl_seed: int,

@@ -169,6 +169,7 @@ def run_killed(lost: Lost) -> None:
         lost.mirrored.run()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_running_mirror_reads_tables_again_on_the_replica(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
@@ -186,6 +187,7 @@ def test_running_mirror_reads_tables_again_on_the_replica(
     lost.assert_equal()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
@@ -199,6 +201,7 @@ def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
     assert last_offset(lost.mirrored.folder)["epoch"] == 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [1, 2])
 def test_batch_that_was_applied_in_part_is_repeated_without_its_snapshot_rows(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
@@ -238,6 +241,7 @@ def die_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChangeLog, "append", appended)
 
 
+@pytest.mark.sample(1)
 def test_batch_with_snapshot_rows_that_was_purged(
     lost: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +260,7 @@ def test_batch_with_snapshot_rows_that_was_purged(
     lost.assert_equal()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_lost_server_is_back_around_the_repeated_batch(
@@ -310,6 +315,7 @@ def test_two_failovers_in_a_snapshot(
         lost.assert_equal()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [2, 4])
 def test_rows_outside_of_a_condition(
     spark: SparkSession,

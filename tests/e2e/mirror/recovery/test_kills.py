@@ -40,7 +40,7 @@ def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
     return True
 
 
-@pytest.mark.sample(3, group="kills")
+@pytest.mark.sample(4, group="kills")
 def test_a_killed_mirror_goes_on_to_what_select_shows(
     live_server: Server, shop: str, tmp_path: Path
 ) -> None:

@@ -224,6 +224,7 @@ def test_planned_batch_that_was_applied_in_part(
     assert_all_equal(mirrored)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(4))
 def test_kill_on_the_way(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
@@ -241,6 +242,7 @@ def test_kill_on_the_way(
     assert_all_equal(mirrored)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(1, 4))
 def test_purged_during_a_snapshot(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int

@@ -68,6 +68,7 @@ def _assert_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
         assert held.count_rows(filter=same) >= 1, f"{table}.{column} = {value}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("soft_delete", [False, True], ids=["deleted", "kept"])
 def test_rows_are_found_by_keys(

@@ -14,6 +14,7 @@ from helpers.servers import Server
 from helpers.writers.xa_writer import XaWriter
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("start", ["binlog", "snapshot"])
 def test_random_xa(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,

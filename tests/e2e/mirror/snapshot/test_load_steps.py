@@ -111,6 +111,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     return checkpoint_names(request.param)
 
 
+@pytest.mark.sample(4, group="kills")
 def test_a_kill_between_steps(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],

@@ -82,6 +82,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("scenario", [*SCENARIOS, "ddl_history", "random_ddl_177"])
 def test_compressed_transactions_give_the_rows_of_plain_ones(
     scenario: str, tmp_path: Path, short_pieces: None

@@ -237,6 +237,7 @@ TARGETS = [
 ]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda column: f"{column.type}-{column.length}")
 @pytest.mark.parametrize("time_type", ["string", "micros", "interval"])
 def test_other_types_in_the_struct(
