@@ -5,7 +5,7 @@ from __future__ import annotations
 import pymysql
 from pymysql.constants import ER
 
-from helpers.servers import Server
+from helpers.servers import MariaDB11Server, Server
 from pyspark_mysqlbinlog.names import fold
 
 _LETTERS = [chr(code) for code in range(0x80, 0x10000) if not 0xD800 <= code < 0xE000]
@@ -31,4 +31,9 @@ def test_letters_of_two_cases(any_server: Server, any_database: str) -> None:
                 is_same = False
             if is_same != (fold(letter) == fold(other)):
                 wrong.append((letter, other))
-    assert wrong == []
+    if any_server.name == MariaDB11Server.name:
+        # It has other rules, of Unicode 14: docs/reference/limitations.md.
+        assert len(wrong) == 479
+        assert [letter for letter, _ in wrong if fold(letter) != letter] == [*"İ\u2126\u212a\u212b"]
+    else:
+        assert wrong == []
