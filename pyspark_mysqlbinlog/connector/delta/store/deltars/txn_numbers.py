@@ -32,7 +32,11 @@ class TxnNumbers:
 
     def get(self, table: DeltaTable, identifier: str) -> int | None:
         """Return the last number at the table's version; None if there is none."""
-        self._follow(table.version())
+        version = table.version()
+        if version != self._version:
+            # An error of the store leaves the earlier version and its numbers.
+            self._numbers = self._at(version)
+            self._version = version
         if identifier not in self._numbers:
             self._numbers[identifier] = table.transaction_version(identifier)
         return self._numbers[identifier]
@@ -40,22 +44,21 @@ class TxnNumbers:
     def forget(self) -> None:
         """Know nothing, as before the first read: another table may be in its place."""
         self._version = None
-        self._numbers.clear()
+        self._numbers = {}
 
-    def _follow(self, version: int) -> None:
-        known, self._version = self._version, version
-        if known == version or not self._numbers:
-            return
-        if known is None or not 0 < version - known <= _MAX_COMMITS_READ:
-            self._numbers.clear()
-            return
+    def _at(self, version: int) -> dict[str, int | None]:
+        """Return what is known of another version."""
+        known, numbers = self._version, dict(self._numbers)
+        if known is None or not numbers or not 0 < version - known <= _MAX_COMMITS_READ:
+            return {}
         try:
-            for number in range(known + 1, version + 1):
-                for identifier, last in _transactions(self._commit_lines(number)):
-                    if identifier in self._numbers:
-                        self._numbers[identifier] = last
+            for each in range(known + 1, version + 1):
+                for identifier, last in _transactions(self._commit_lines(each)):
+                    if identifier in numbers:
+                        numbers[identifier] = last
         except FileNotFoundError:
-            self._numbers.clear()
+            return {}
+        return numbers
 
 
 def _transactions(lines: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -106,6 +106,27 @@ def test_commit_that_was_removed_from_the_log_is_not_needed(tmp_path: Path) -> N
     numbers.assert_as_in_log()
 
 
+def test_error_of_the_store_leaves_no_number_of_another_version(tmp_path: Path) -> None:
+    write(tmp_path, 1, "query")
+    fails: list[int] = []
+
+    def lines(version: int) -> list[str]:
+        if version in fails:
+            raise OSError("the store does not answer")
+        return commit_file(tmp_path, version).read_text().splitlines()
+
+    table, numbers = DeltaTable(tmp_path), TxnNumbers(lines)
+    assert numbers.get(table, "query") == 1
+    write(tmp_path, 2, "query")
+    write(tmp_path, 3, "log")
+    table.update_incremental()
+    for fails[:] in ([1], [2]):
+        with pytest.raises(OSError, match="does not answer"):
+            numbers.get(table, "query")
+    fails.clear()
+    assert numbers.get(table, "query") == 2
+
+
 def test_after_many_commits_they_are_not_read_one_by_one(tmp_path: Path) -> None:
     write(tmp_path, 1, "query")
     numbers = Numbers(tmp_path)
