@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from helpers.servers import Server
+from helpers.streams.query_position import wait_for_position
 from helpers.waiting import patience, wait_until
 
 __all__ = ["ORDERS", "ROOT", "Shop", "Writing", "blocks", "open_shop"]
@@ -115,21 +115,8 @@ class Shop:
         query.stop()
 
     def wait_for_last_change(self, query: Any) -> None:
-        """Until the query has delivered the log, whose last event is a change that it wants.
-
-        `processAllAvailable` returns when the stream has read nothing for a moment.
-        """
-        end = self.server.position()
-
-        def reached() -> bool:
-            assert query.exception() is None, query.exception()
-            if query.lastProgress is None:
-                return False
-            offset = query.lastProgress["sources"][0]["endOffset"]
-            offset = json.loads(offset) if isinstance(offset, str) else offset
-            return offset is not None and (offset["file"], offset["pos"]) >= end
-
-        wait_until(reached, f"{end} is reached", 300, every=0.1)
+        """Until the query has delivered the log, whose last event is a change that it wants."""
+        wait_for_position(query, self.server.position())
 
     def selected(self) -> list[tuple[Any, ...]]:
         rows = self.server.execute("SELECT id, status, total FROM orders", database="shop")

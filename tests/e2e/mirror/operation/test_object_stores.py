@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.mirrors.object_stores import ObjectStore, s3_store
 from helpers.servers import Server
+from helpers.streams.query_position import wait_for_position
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
 from pyspark_mysqlbinlog.errors import StoreError, cause_of
@@ -89,16 +89,10 @@ def test_snapshot_changes_and_ddl_reach_the_store(stored: StoredDatabase) -> Non
 def test_no_commit_is_read_again_in_every_batch(stored: StoredDatabase) -> None:
     """delta-rs would read all since the last checkpoint, for each number of a commit marker."""
     query = stored.mirror().start(stored.spark, processingTime="0 seconds")
-
-    def applied_batches() -> int:
-        return sum("addBatch" in progress["durationMs"] for progress in query.recentProgress)
-
     try:
-        wait_until(lambda: applied_batches() > 0, "the snapshot is applied", 100)
         for number in range(10, 25):
-            before = applied_batches()
             stored.execute(f"INSERT INTO t VALUES ({number}, 'more')")
-            wait_until(partial(lambda n: applied_batches() > n, before), "it is applied", 100)
+            wait_for_position(query, stored.server.position())
     finally:
         query.stop()
     table = f"/lake/lake/{stored.database}/t/_delta_log/"
