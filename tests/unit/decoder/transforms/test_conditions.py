@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -50,22 +51,24 @@ def random_condition(random: Random, depth: int) -> str:
 
 
 def test_each_condition_has_the_value_that_sqlite_gives_it() -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE t (a INT, b REAL, s TEXT)")
-    rows = list(itertools.product(*VALUES.values()))
-    connection.executemany(
-        "INSERT INTO t VALUES (?, ?, ?)",
-        [(a, None if b is None else float(b), s) for a, b, s in rows],
-    )
-    random = Random(11)
-    texts = PREDICATES + [random_condition(random, 4) for _ in range(400)]
-    for text in texts:
-        bound = bind(parse_condition(text), TABLE)
-        found = [bound.test(dict(zip(VALUES, row, strict=True))) for row in rows]
-        shown = [value for (value,) in connection.execute(f"SELECT {text} FROM t ORDER BY rowid")]
-        assert [None if each is None else int(each) for each in found] == [
-            None if each is None else int(bool(each)) for each in shown
-        ], text
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (a INT, b REAL, s TEXT)")
+        rows = list(itertools.product(*VALUES.values()))
+        connection.executemany(
+            "INSERT INTO t VALUES (?, ?, ?)",
+            [(a, None if b is None else float(b), s) for a, b, s in rows],
+        )
+        random = Random(11)
+        texts = PREDICATES + [random_condition(random, 4) for _ in range(400)]
+        for text in texts:
+            bound = bind(parse_condition(text), TABLE)
+            found = [bound.test(dict(zip(VALUES, row, strict=True))) for row in rows]
+            shown = [
+                value for (value,) in connection.execute(f"SELECT {text} FROM t ORDER BY rowid")
+            ]
+            assert [None if each is None else int(each) for each in found] == [
+                None if each is None else int(bool(each)) for each in shown
+            ], text
 
 
 def test_null_safe_equality_is_never_unknown() -> None:
