@@ -21,6 +21,9 @@ _MAX_COMMITS_READ = 5
 class TxnNumbers:
     """The numbers at one version of a Delta table; later commits change what they name.
 
+    Another table in its place is noticed by the next commit, which finds another newest version or
+    no file of a row, and not before.
+
     commit_lines : the lines of a version's file in the Delta log; FileNotFoundError if Delta has
         removed it.
     """
