@@ -72,7 +72,7 @@ def tables(server: ExaminedServer) -> Finding:
         return stop([str(error) for error in errors], statements=statements)
     if warnings:
         return warning("; ".join(warnings), statements=statements)
-    return ok(f"{len(server.schemas):,} tables are captured")
+    return ok(f"captured tables: {len(server.schemas):,}")
 
 
 def _selects(
@@ -367,7 +367,7 @@ def snapshot_size(server: ExaminedServer) -> Finding:
     seconds = rows / _ROWS_PER_SECOND
     time = f"{seconds / 3600:,.1f} hours" if seconds > 3600 else f"{seconds / 60:,.0f} minutes"
     return ok(
-        f"about {rows:,} rows with {size / 1e6:,.0f} MB in {len(sizes):,} tables:"
+        f"about {rows:,} rows with {size / 1e6:,.0f} MB:"
         f" {'less than a minute' if seconds < 60 else f'at most {time}'} at"
         f" {_ROWS_PER_SECOND:,} rows a second"
     )

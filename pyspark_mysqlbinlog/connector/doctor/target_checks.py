@@ -128,7 +128,7 @@ def target_paths(target: ExaminedTarget | ExaminedNames, server: ExaminedServer)
     except OptionError as error:
         return stop(str(error), advice="set --target with {database} and {table} in it")
     kind = "names" if isinstance(target, ExaminedNames) else "paths"
-    return ok(f"{len(server.names):,} different {kind}")
+    return ok(f"different {kind}: {len(server.names):,}")
 
 
 def target_tables(target: ExaminedTarget | ExaminedNames, server: ExaminedServer) -> Finding | None:

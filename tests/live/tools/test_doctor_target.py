@@ -82,7 +82,7 @@ def test_existing_folders_stay(tmp_path: Path) -> None:
     ("template", "status", "said"),
     [
         ("main.{database}.{table}", "stop", "`T` and `{database}`.`t` would be one Delta table"),
-        ("main.{database}.{table}_u", "ok", "1 different names"),
+        ("main.{database}.{table}_u", "ok", "different names: 1"),
     ],
 )
 def test_names_in_a_catalog_are_checked_without_the_catalog(
