@@ -77,6 +77,10 @@ __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # Two compactions at once leave rows twice (see `compactions`): this prevents it in one process.
 _COMPACTING = Lock()
+# Held while properties are set, and while delta-rs writes batches that Python makes. Its threads
+# then wait for Python's interpreter lock, which it keeps while it sets properties (1.6.6; 13 other
+# calls release it): the process would hang.
+_INTERPRETER_IN_USE = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
 
@@ -220,9 +224,7 @@ class DeltalakeTarget(CommittingTarget):
         known = wide_decimals_in_files(table, held) if self._long is None else self._long
         properties = stats_properties_excluding(table, columns or held, long | known)
         if properties:
-            table.alter.set_table_properties(
-                properties, raise_if_not_exists=False, commit_properties=_commit_properties(None)
-            )
+            _set_properties(table, properties, _commit_properties(None))
             table.update_incremental()
         self._long = long | known
 
@@ -274,11 +276,7 @@ class DeltalakeTarget(CommittingTarget):
         """Rewrite the commit markers of a table that Delta for Spark wrote last for delta-rs."""
         numbers = self._metadata_marker(table)
         if numbers is not None:
-            table.alter.set_table_properties(
-                {COMMIT_MARKERS: ""},
-                raise_if_not_exists=False,
-                commit_properties=_writing(numbers.items()),
-            )
+            _set_properties(table, {COMMIT_MARKERS: ""}, _writing(numbers.items()))
             table.update_incremental()
 
     def columns(self) -> pa.Schema | None:
@@ -376,14 +374,15 @@ class DeltalakeTarget(CommittingTarget):
             # Batch by batch, so that memory does not grow with the table.
             held = table.to_pyarrow_dataset().scanner(columns=list(came_from.values()))
             batches = (_reshaped(batch, columns, came_from) for batch in held.to_batches())
-            write_deltalake(
-                table,
-                pa.RecordBatchReader.from_batches(columns, batches),
-                partition_by=[name for name in held_by if name in columns.names],
-                mode="overwrite",
-                schema_mode="overwrite",
-                commit_properties=_commit_properties(marker),
-            )
+            with _INTERPRETER_IN_USE:
+                write_deltalake(
+                    table,
+                    pa.RecordBatchReader.from_batches(columns, batches),
+                    partition_by=[name for name in held_by if name in columns.names],
+                    mode="overwrite",
+                    schema_mode="overwrite",
+                    commit_properties=_commit_properties(marker),
+                )
 
         held = _pyarrow(self._there().schema())
         self._commit(write, long_in_shape(held, columns, came_from), columns)
@@ -391,13 +390,7 @@ class DeltalakeTarget(CommittingTarget):
     def set_properties(
         self, properties: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
-        self._commit(
-            lambda table: table.alter.set_table_properties(
-                dict(properties),
-                raise_if_not_exists=False,
-                commit_properties=_commit_properties(marker),
-            )
-        )
+        self._commit(lambda table: _set_properties(table, properties, _commit_properties(marker)))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
@@ -530,6 +523,15 @@ def _pyarrow(schema: Schema) -> pa.Schema:
     # pyarrow accepts deltalake's schema through its C interface; its stubs do not.
     given: Any = schema.to_arrow()
     return pa.schema(given)
+
+
+def _set_properties(
+    table: DeltaTable, properties: Mapping[str, str], commit: CommitProperties
+) -> None:
+    with _INTERPRETER_IN_USE:
+        table.alter.set_table_properties(
+            dict(properties), raise_if_not_exists=False, commit_properties=commit
+        )
 
 
 def _commit_properties(marker: CommitMarker | None) -> CommitProperties:
