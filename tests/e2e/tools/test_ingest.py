@@ -82,7 +82,6 @@ def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_
     assert sorted(map(str, changes["op"].to_pylist())) == ["r", "r", "reset", "u"]
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [150, 80])
 def test_a_terminal_shows_the_tables(
     live_server: Server, database: str, tmp_path: Path, width: int

@@ -71,7 +71,6 @@ def no_second_try(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert [text for text in messages if "failed" in text or "lost" in text] == []
 
 
-@pytest.mark.sample(13)
 @pytest.mark.usefixtures("no_second_try")
 @pytest.mark.parametrize("group", GROUPS)
 def test_rows_under_global_settings(

@@ -45,7 +45,7 @@ def test_a_healthy_server_has_no_fault(patient: Patient) -> None:
     assert not patient.lake.exists()
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(48)
 @pytest.mark.parametrize(
     ("server", "fault"),
     CASES,

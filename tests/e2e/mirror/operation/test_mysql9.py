@@ -310,7 +310,6 @@ def mirrored(
         yield mirrored
 
 
-@pytest.mark.sample(16)
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
 def test_tables_are_what_select_shows(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int

@@ -156,7 +156,6 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 ]
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
 def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
     mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -178,7 +177,6 @@ def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
     assert_replay(mirrored, "t", "id")
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
 def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number: int) -> None:
     _run(mirrored)

@@ -69,7 +69,6 @@ def test_a_reload_under_an_older_checkpoint(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t")
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("is_complete", [True, False], ids=["complete", "in progress"])
 @pytest.mark.parametrize("rows", ["300", "900"])
 def test_a_snapshot_under_an_older_checkpoint(

@@ -242,7 +242,6 @@ def test_kill_on_the_way(
     assert_all_equal(mirrored)
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(1, 4))
 def test_purged_during_a_snapshot(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int

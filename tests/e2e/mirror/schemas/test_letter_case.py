@@ -122,7 +122,6 @@ def test_change_logs_take_names_as_their_server_does(
     assert not (tmp_path / "lake" / shop / "skipped").exists()
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("payload", ["json", "struct"])
 def test_streams_and_batch_reads_take_names_as_their_server_does(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path, payload: str

@@ -75,7 +75,6 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
     wait_until(is_there, "the mirror has come to the log's end")
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("rotations", [0, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -> None:
@@ -114,7 +113,6 @@ class FailsInBatch(DeltaMirror):
         super().__call__(batch, number)
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number: int) -> None:
     """Of a table with a key; its planned batch is read again behind the change."""
@@ -142,7 +140,6 @@ def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number:
     assert_replay(mirrored, "t", "id")
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
     """One is dropped under one name of the log and made again under another."""

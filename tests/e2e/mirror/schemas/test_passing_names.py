@@ -70,7 +70,6 @@ def _assert_right(mirrored: MirroredDatabase) -> None:
         assert replayed(rows_of_log(mirrored, "x"), "id") == []
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_a_name_that_is_gone_behind_its_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, case: int
