@@ -7,6 +7,7 @@ A connection serves one request.
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,6 +18,8 @@ from time import monotonic
 from typing import Any, Self
 
 __all__ = ["Page", "PageServer"]
+
+_LOG = logging.getLogger(__name__)
 
 _CACHE_SECONDS = 1.0
 _CONNECTION_SECONDS = 10.0
@@ -132,13 +135,15 @@ class _Handler(BaseHTTPRequestHandler):
     error_message_format = "%(code)d %(message)s\n"
 
     def do_GET(self) -> None:
-        page = self.server.pages.get(self.path.partition("?")[0])
+        path = self.path.partition("?")[0]
+        page = self.server.pages.get(path)
         if page is None:
             self.send_error(HTTPStatus.NOT_FOUND, "not found")
             return
         try:
             content = page.content()
-        except Exception:  # noqa: BLE001 (whatever it is, the query must not end)
+        except Exception as error:  # noqa: BLE001 (logged; the client is told, too)
+            _LOG.warning("the page %s could not be made: %r", path, error)
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "the page could not be made")
             return
         self.send_response(HTTPStatus.OK)

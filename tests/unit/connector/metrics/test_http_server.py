@@ -86,8 +86,11 @@ def test_other_methods_are_rejected(server: PageServer, method: str) -> None:
     assert b"<" not in body
 
 
-def test_a_page_that_fails_is_an_error_of_the_client_alone(server: PageServer) -> None:
+def test_a_page_that_fails_is_an_error_of_the_client_and_logged(
+    server: PageServer, caplog: pytest.LogCaptureFixture
+) -> None:
     assert request(server, "GET", "/fails")[:2] == (500, b"500 the page could not be made\n")
+    assert "the page /fails could not be made: ZeroDivisionError(" in caplog.text
     assert request(server, "GET", "/")[0] == 200
 
 
