@@ -3,6 +3,7 @@
 // state is copied between the two.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include "bytes/blocks.hpp"
@@ -113,6 +114,10 @@ public:
     }
 
 private:
+    // The server of the last GTID, and its text.
+    uint8_t last_uuid[16] = {};
+    std::string uuid_text;
+
     void start_event() {
         if (state.is_ended) reset();
     }
@@ -171,12 +176,17 @@ private:
     void set_uuid(const uint8_t* uuid) {
         state.gtid();
         gtid.is_set = true;
-        gtid.text.clear();
-        for (size_t i = 0; i < 16; ++i) {
-            if (i == 4 || i == 6 || i == 8 || i == 10) gtid.text += '-';
-            append_hex(gtid.text, uuid[i]);
+        // Usually all transactions come from one server.
+        if (uuid_text.empty() || std::memcmp(uuid, last_uuid, sizeof last_uuid) != 0) {
+            std::memcpy(last_uuid, uuid, sizeof last_uuid);
+            uuid_text.clear();
+            for (size_t i = 0; i < sizeof last_uuid; ++i) {
+                if (i == 4 || i == 6 || i == 8 || i == 10) uuid_text += '-';
+                append_hex(uuid_text, uuid[i]);
+            }
+            uuid_text += ':';
         }
-        gtid.text += ':';
+        gtid.text = uuid_text;
     }
     // Reader.varlen
     static bool read_varlen(Input& in, uint64_t& value) {
