@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from helpers.mirrors.named_tables import NamedTables
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.store.places.names import NameTemplate
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
 

@@ -17,7 +17,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMB
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE, CatalogName
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkTarget
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 
 _SCHEMA = "named_tables"

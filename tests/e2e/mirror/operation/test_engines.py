@@ -33,9 +33,10 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarke
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkTarget
 from pyspark_mysqlbinlog.connector.delta.store.spark.versions import METADATA, SETTINGS, SparkTable
 from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
