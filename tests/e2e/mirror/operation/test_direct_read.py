@@ -16,7 +16,7 @@ from helpers.servers import Server
 from helpers.waiting import wait_until
 from helpers.writers.mixed_changes import CREATE, TABLES, change
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
-from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
+from pyspark_mysqlbinlog.connector.delta.query.mirror_tables import MirrorTables
 from pyspark_mysqlbinlog.connector.delta.read import direct_read, policy
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
@@ -181,7 +181,7 @@ def test_a_batch_that_failed_comes_again(
         "INSERT INTO b VALUES (1, 1)",
         "DELETE FROM a WHERE id = 1",
     )
-    bring_in = BatchRunner._apply_to_mirror
+    bring_in = MirrorTables.apply
 
     def fails_for_b(mirror: Any, name: Any, *rest: Any) -> int:
         if name[1] == "b":
@@ -189,7 +189,7 @@ def test_a_batch_that_failed_comes_again(
         return bring_in(mirror, name, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_apply_to_mirror", fails_for_b)
+        patched.setattr(MirrorTables, "apply", fails_for_b)
         with pytest.raises(Exception, match="the disk is full"):
             short.run()
     short.assert_equal("a")
@@ -216,7 +216,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_apply_to_mirror", fail)
+        patched.setattr(MirrorTables, "apply", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     own_server.reset_binlog()

@@ -91,7 +91,7 @@ def _errors() -> Iterator[list[str]]:
     handler = logging.Handler(logging.ERROR)
     # One method of one handler is replaced; a class would say no more.
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.query.batch_runner")
+    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.query.mirror_tables")
     logger.addHandler(handler)
     try:
         yield found
