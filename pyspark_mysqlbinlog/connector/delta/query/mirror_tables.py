@@ -167,8 +167,8 @@ class MirrorTables:
 
         kept : the opened tables, by name.
         """
-        told = _name_of_log(name) if is_log else ".".join(name)
-        if told in self._unopened and not (
+        label = _name_of_log(name) if is_log else ".".join(name)
+        if label in self._unopened and not (
             batch.begins_reload or starts_or_restarts_snapshot(batch, name)
         ):
             return 0
@@ -182,9 +182,9 @@ class MirrorTables:
                     raise
                 kept.pop(name, None)
                 raise UnstoredStop(name, error, failure, is_log=is_log) from None
-            _LOG.error("%s: replication stopped: %s", told, error.message)
+            _LOG.error("%s: replication stopped: %s", label, error.message)
             count = 0
-        self._unopened.pop(told, None)
+        self._unopened.pop(label, None)
         state = kept[name].state
         if state is not None:
             self._applied.note(name, state, is_log=is_log)
@@ -200,20 +200,20 @@ class MirrorTables:
         if not unstored.is_of_table:
             raise_error(unstored.cause)
         if state is None or state.stopped is None:
-            if not can_write_any(self._targets_in_step()):
+            if not can_write_any(self._running_targets()):
                 raise_error(unstored.cause)
             state = AppliedState.of_unopened(state, batch, unstored.reason)
             self._applied.note(name, state, is_log=is_log)
-        told = _name_of_log(name) if is_log else ".".join(name)
-        self._unopened[told] = str(state.stopped)
+        label = _name_of_log(name) if is_log else ".".join(name)
+        self._unopened[label] = str(state.stopped)
         _LOG.error(
             "%s: replication stopped; only the checkpoint records it, because the Delta table"
             " cannot be opened or written: %s",
-            told,
+            label,
             state.stopped,
         )
 
-    def _targets_in_step(self) -> Iterator[DeltaTarget]:
+    def _running_targets(self) -> Iterator[DeltaTarget]:
         """Yield new objects for the Delta tables that are not stopped."""
         for name, table in self._tables.items():
             if self._places.tables is not None and table.stopped is None:
@@ -284,9 +284,9 @@ class MirrorTables:
 
 def raise_error(error: BaseException) -> NoReturn:
     """Raise an error of a batch; StoreError for one of the store or the catalog."""
-    told = store_error(error)
-    if told is not error:
-        raise told from error
+    shown = store_error(error)
+    if shown is not error:
+        raise shown from error
     raise error
 
 

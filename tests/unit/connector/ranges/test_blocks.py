@@ -17,7 +17,7 @@ from helpers.parity.decoding import CAPTURED
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
@@ -77,7 +77,7 @@ NAMES = ["rotations", "gtid_no_checksum", "transactions", "numbers", "wide", "st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_part_of_a_log(name: str) -> None:
-    """From boundaries, events and bytes inside of events to others; and behind the log's end."""
+    """From boundaries, events and bytes inside of events to others; and after the log's end."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     chance = random.Random(name)
     events = list(log.events(log.begins()[0]))
@@ -109,7 +109,7 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
         if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
             head = FileHead(event.timestamp, event.server_id)
         wanted += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
-        known = behind(head, event)
+        known = after_event(head, event)
         if filtering.ended and known is not None:
             ends[Boundary(log.position(event.file, event.end), known)] = wanted
     steps = SubBatchBoundaries(size)
@@ -128,7 +128,7 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
 
 
 def test_parts_of_one_transaction() -> None:
-    """Cut behind any rows event, with what the filter says is needed."""
+    """Cut after any rows event, with what the filter says is needed."""
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     filtering = EventFilter(lambda database, table: table != "a")
     starts: list[tuple[Position, tuple[EventBlock, ...]]] = []

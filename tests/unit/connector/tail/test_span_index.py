@@ -35,8 +35,8 @@ def test_what_the_index_finds_is_what_counting_finds(
         assert index.kept_bytes == sum(span.kept_bytes for span in spans)
         for n, span in enumerate(spans):
             assert index[n] is span
-            assert index.behind(span.end.position) == n + 1
-            assert index.behind(span.end.position._replace(pos=span.end.position.pos - 1)) == n
+            assert index.index_after(span.end.position) == n + 1
+            assert index.index_after(span.end.position._replace(pos=span.end.position.pos - 1)) == n
         for begin in range(0, len(spans) + 1, 7):
             behind = begin
             for end in range(begin, len(spans) + 1):

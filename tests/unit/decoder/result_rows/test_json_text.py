@@ -19,7 +19,7 @@ def made(text: str, *, all_matter: bool = False, **known: str) -> tuple[str, lis
     """The payload's text of the document that is made, and the paths of what is not told."""
     types: dict[JsonPath, str] = {(key,): kind for key, kind in known.items()}
     numbers = Numbers(all_matter, types)
-    return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untold
+    return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untyped
 
 
 def test_captured_documents() -> None:
@@ -35,13 +35,13 @@ def test_captured_documents() -> None:
     shown = {row[0]: row[1] for row in described["tables"]["t"]["rows"]}
     assert len(shown) > 60
     for key, text in shown.items():
-        found, untold = made(text)
-        assert untold == []
+        found, untyped = made(text)
+        assert untyped == []
         assert f'"j":{found},' in logged[key], key
 
 
 @pytest.mark.parametrize(
-    ("text", "payload", "untold"),
+    ("text", "payload", "untyped"),
     [
         ("5", "5", [()]),
         ("-5", "-5", [()]),
@@ -58,8 +58,8 @@ def test_captured_documents() -> None:
         ('[1, {"a": 2.5, "": [3]}]', '[1,{"a":2.5,"":[3]}]', [(0,), (1, "a"), (1, "", 0)]),
     ],
 )  # fmt: skip
-def test_what_a_text_tells(text: str, payload: str, untold: list[JsonPath]) -> None:
-    assert made(text, all_matter=True) == (payload, untold)
+def test_what_a_text_tells(text: str, payload: str, untyped: list[JsonPath]) -> None:
+    assert made(text, all_matter=True) == (payload, untyped)
     assert made(text) == (payload, [])
 
 
