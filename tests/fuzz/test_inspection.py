@@ -56,7 +56,7 @@ def shown(path: Path, form: str) -> str:
     return ""
 
 
-def test_damaged_logs_are_inspected_up_to_the_damage() -> None:
+def test_inspection_of_damaged_logs_is_equal_in_both_implementations() -> None:
     @given(st.data(), tables(), st.booleans())
     def run(data: st.DataObject, made: Any, checksum: bool) -> None:
         raw = data.draw(damaged(data.draw(logs(made, checksum=checksum)), checksum=checksum))

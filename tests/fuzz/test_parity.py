@@ -54,7 +54,7 @@ def struct_options_only_for_structs(options: dict[str, str]) -> dict[str, str]:
 OPTIONS = _OPTIONS.map(struct_options_only_for_structs)
 
 
-def test_logs_that_were_made() -> None:
+def test_random_logs_give_the_same_rows_and_errors_in_both_implementations() -> None:
     @given(st.data(), tables(), st.booleans(), OPTIONS)
     def run(data: st.DataObject, made: Any, checksum: bool, options: dict[str, str]) -> None:
         schemas = [table.schema for table in made]
@@ -69,7 +69,7 @@ def test_logs_that_were_made() -> None:
     fuzz(run, EXAMPLES, share=0.4)
 
 
-def test_logs_that_were_captured() -> None:
+def test_captured_logs_give_the_same_rows_and_errors_in_both_implementations() -> None:
     described = {name: describe(name) for name in SHORT}
     schemas = {name: captured_schemas(each) for name, each in described.items()}
     files = {

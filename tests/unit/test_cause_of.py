@@ -58,7 +58,9 @@ def same(found: MySQLBinlogError | None, error: MySQLBinlogError) -> None:
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_in_every_page(kind: type[MySQLBinlogError], page: str) -> None:
+def test_every_error_class_is_recovered_from_every_spark_message(
+    kind: type[MySQLBinlogError], page: str
+) -> None:
     error = kind("expected 1: found 2 (or 3); go on", file="b.000001", position=4, table="d.t")
     same(cause_of(SparkError(page.format(printed(error)))), error)
 
@@ -72,14 +74,16 @@ NAMES = st.one_of(
 
 
 @given(file=NAMES, position=st.none() | st.integers(min_value=0), table=NAMES)
-def test_every_place(file: str | None, position: int | None, table: str | None) -> None:
+def test_any_file_position_and_table_are_recovered_from_spark_error(
+    file: str | None, position: int | None, table: str | None
+) -> None:
     error = PositionError("no (such) place", file=file, position=position, table=table)
     assert len(str(error).splitlines()) == 1
     same(cause_of(SparkError(PAGES["stream"].format(printed(error)))), error)
 
 
 @given(st.text())
-def test_every_message(message: str) -> None:
+def test_any_message_is_recovered_from_spark_error(message: str) -> None:
     error = PositionError(message, file="b.000001", table="d.t")
     same(cause_of(SparkError(PAGES["job"].format(printed(error)))), error)
 
@@ -87,12 +91,12 @@ def test_every_message(message: str) -> None:
 @pytest.mark.parametrize(
     "message", ["ends in brackets (so)", "ends in ()", "of (table)", "SQLSTATE: 3", "a (b: c)"]
 )
-def test_messages_without_a_place(message: str) -> None:
+def test_error_without_location_is_recovered_with_its_whole_message(message: str) -> None:
     error = PositionError(message)
     same(cause_of(SparkError(PAGES["analysis"].format(printed(error)))), error)
 
 
-def test_behind_the_exception_that_was_caught() -> None:
+def test_error_in_cause_or_context_of_caught_exception_is_recovered() -> None:
     error = PositionError("no such place", position=4)
     outer = RuntimeError("the job failed")
     outer.__cause__ = SparkError(printed(error))
@@ -103,7 +107,7 @@ def test_behind_the_exception_that_was_caught() -> None:
     outer.__context__.__context__ = outer  # a circle ends
 
 
-def test_an_error_of_ours_is_its_own_cause() -> None:
+def test_cause_of_package_error_is_itself() -> None:
     error = PositionError("no such place")
     assert cause_of(error) is error
 
@@ -117,11 +121,11 @@ def test_an_error_of_ours_is_its_own_cause() -> None:
         "other_pyspark_mysqlbinlog.errors.PositionError: no",
     ],
 )
-def test_what_is_not_ours(text: str) -> None:
+def test_cause_of_foreign_error_is_none(text: str) -> None:
     assert cause_of(SparkError(text)) is None
 
 
-def test_a_query_that_did_not_fail() -> None:
+def test_cause_of_no_exception_is_none() -> None:
     assert cause_of(None) is None
 
 
@@ -132,14 +136,14 @@ class LostGatewayError(Exception):
         raise ConnectionError("the JVM is gone")
 
 
-def test_an_exception_that_has_no_text() -> None:
+def test_exception_whose_text_raises_is_skipped_for_its_cause() -> None:
     assert cause_of(LostGatewayError("call", 1)) is None
     inner = LostGatewayError("call")
     inner.__cause__ = PositionError("no such place")
     assert cause_of(inner) is inner.__cause__
 
 
-def test_a_class_of_another_version() -> None:
+def test_unknown_error_class_becomes_base_error_with_its_location() -> None:
     found = cause_of(SparkError("pyspark_mysqlbinlog.errors.NewError: no (at b.000001:4)"))
     assert type(found) is MySQLBinlogError
     assert (found.message, found.file, found.position) == ("NewError: no", "b.000001", 4)
@@ -148,11 +152,11 @@ def test_a_class_of_another_version() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_says_what_to_do(kind: type[MySQLBinlogError]) -> None:
+def test_every_error_class_has_its_own_one_line_hint(kind: type[MySQLBinlogError]) -> None:
     # The base's is for bugs.
     assert kind is MySQLBinlogError or kind.hint != MySQLBinlogError.hint
     assert len(kind.hint.splitlines()) == 1
 
 
-def test_the_package_has_it() -> None:
+def test_package_exports_cause_of() -> None:
     assert pyspark_mysqlbinlog.cause_of is cause_of

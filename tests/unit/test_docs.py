@@ -28,12 +28,12 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_there_are_documents() -> None:
+def test_main_documents_are_collected() -> None:
     names = {_name(path) for path in DOCUMENTS}
     assert names >= {"README.md", "CHANGELOG.md", "docs/index.md", "docs/reference/options.md"}
 
 
-def test_generated_parts_are_current() -> None:
+def test_generated_parts_of_documents_are_current() -> None:
     """Else: `make docs`, or `python docs/_hooks`."""
     checked = subprocess.run(
         [sys.executable, ROOT / "docs/_hooks", "--check"],
@@ -44,7 +44,7 @@ def test_generated_parts_are_current() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_documented_objects_exist() -> None:
+def test_objects_in_python_api_reference_exist() -> None:
     """Those whose docstrings the site shows."""
     text = (ROOT / "docs/reference/python-api.md").read_text(encoding="utf-8")
     named = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
@@ -65,7 +65,7 @@ def _anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_in_documents_have_existing_targets(path: Path) -> None:
     for link in _LINK.findall(_prose(path)):
         if link.startswith("https://"):
             continue
@@ -88,7 +88,7 @@ def test_every_document_is_reachable_from_the_readme() -> None:
     assert set(DOCUMENTS) <= reached, set(DOCUMENTS) - reached
 
 
-def test_the_site_has_every_page() -> None:
+def test_site_navigation_lists_every_page() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     pages = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", navigation, re.MULTILINE)
     found = [_name(path).removeprefix("docs/") for path in DOCUMENTS if path.parent != ROOT]
@@ -105,7 +105,7 @@ def _python_blocks() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("place", "code"), [*_python_blocks()])
-def test_python_blocks_compile(place: str, code: str) -> None:
+def test_python_blocks_in_documents_compile(place: str, code: str) -> None:
     compile(code, place, "exec")
 
 
@@ -133,12 +133,12 @@ def test_options_in_python_blocks_are_documented() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_errors_that_are_named_exist(path: Path) -> None:
+def test_errors_named_in_documents_exist(path: Path) -> None:
     named = set(re.findall(r"`(\w+Error)`", path.read_text(encoding="utf-8")))
     assert named <= set(errors.__all__), named - set(errors.__all__)
 
 
-def test_every_error_has_a_remedy() -> None:
+def test_every_error_is_explained_in_error_reference() -> None:
     table = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
@@ -160,7 +160,7 @@ def _table(section: str) -> dict[str, str]:
     return {row[1].strip(" `"): row[2].strip(" `") for row in rows}
 
 
-def test_columns_are_those_of_the_code() -> None:
+def test_documented_output_columns_equal_output_schema() -> None:
     columns = output_schema(StringType())
     built = {field.name: field.dataType.simpleString() for field in columns}
     told = _table("Columns")
@@ -183,7 +183,7 @@ def _rules() -> list[str]:
     return [row[2].rstrip(" |") for row in rows[1:]]
 
 
-def test_rules_name_code_that_is_there() -> None:
+def test_code_named_in_design_rules_exists() -> None:
     package = ROOT / "pyspark_mysqlbinlog"
     named = re.findall(r"`([^`]+)`", " ".join(_rules()))
     assert len(named) > 20

@@ -81,15 +81,15 @@ def _unexpected(path: Path, texts: Iterator[tuple[int, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_documents_have_none_of_the_words(path: Path) -> None:
+def test_documents_have_no_discouraged_words(path: Path) -> None:
     assert _unexpected(path, iter([(1, path.read_text(encoding="utf-8"))])) == []
 
 
-def test_docstrings_comments_and_messages_have_none_of_the_words() -> None:
+def test_docstrings_comments_and_messages_have_no_discouraged_words() -> None:
     assert [line for path in PACKAGE for line in _unexpected(path, _texts(path))] == []
 
 
-def test_exceptions_are_few_and_used() -> None:
+def test_allowed_uses_of_discouraged_words_are_few_and_present() -> None:
     assert len(ALLOWED) <= 30
     for file, part in ALLOWED:
         text = (ROOT / file).read_text(encoding="utf-8")
@@ -97,9 +97,9 @@ def test_exceptions_are_few_and_used() -> None:
 
 
 @pytest.mark.parametrize("text", ["the row behind it", "Nobody reads it", "# begun anew"])
-def test_words_are_found(text: str) -> None:
+def test_discouraged_words_in_prose_are_found(text: str) -> None:
     assert [*_found(text, 1)] == [(1, text)]
 
 
-def test_words_in_code_are_not_prose() -> None:
+def test_discouraged_words_in_code_are_ignored() -> None:
     assert [*_found("a `behind` b\n```\nanew\n```\n", 1)] == []

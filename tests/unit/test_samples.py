@@ -55,7 +55,7 @@ def live() -> list[Any]:
     return cases
 
 
-def test_a_sample_has_so_many_cases_of_a_test() -> None:
+def test_sample_marker_takes_the_given_number_of_cases() -> None:
     marks = pytest.mark.sample(3)
     found = {tuple(taken(numbered("a.py::test_a", 9, marks), str(seed))) for seed in range(20)}
     assert {len(cases) for cases in found} == {3}
@@ -64,7 +64,7 @@ def test_a_sample_has_so_many_cases_of_a_test() -> None:
     assert taken(numbered("a.py::test_a", 9, marks), "1", is_whole=True) == []
 
 
-def test_one_server_takes_each_case_once() -> None:
+def test_one_server_marker_runs_each_case_on_one_server() -> None:
     chosen = set()
     for seed in range(20):
         cases: list[Any] = [
@@ -78,13 +78,13 @@ def test_one_server_takes_each_case_once() -> None:
     assert len(chosen) == 8
 
 
-def test_cases_for_the_newer_server_are_those_of_a_live_server() -> None:
+def test_newer_marker_is_on_cases_of_a_live_server_only() -> None:
     newer = [case.nodeid for case in live() if case.get_closest_marker("newer")]
     assert len(newer) == 400
     assert {nodeid.split("/")[1] for nodeid in newer} == {"live", "e2e"}
 
 
-def test_a_part_of_the_cases_for_the_newer_server() -> None:
+def test_newer_server_sample_has_given_size_and_at_most_25_cases_per_file() -> None:
     def part(seed: int, count: int | None) -> set[str]:
         cases = live()
         found = {*taken(cases, str(seed), is_newer=True, newer_cases=count)}
@@ -103,12 +103,12 @@ def test_a_part_of_the_cases_for_the_newer_server() -> None:
     assert len(seen) > 350
 
 
-def test_a_part_is_counted() -> None:
+def test_newer_server_sample_reports_taken_and_total_cases() -> None:
     counts = take_samples(live(), "1", is_whole=False, is_newer=True, newer_cases=60)
     assert counts == {"tests of the newer server": (60, 400)}
 
 
-def test_a_sample_of_a_group_is_of_several_tests() -> None:
+def test_group_sample_takes_cases_across_its_tests() -> None:
     marks = pytest.mark.sample(3, group="kills")
     counts: set[int] = set()
     names: set[str] = set()
@@ -121,7 +121,7 @@ def test_a_sample_of_a_group_is_of_several_tests() -> None:
     assert len(names) == 10
 
 
-def test_a_server_that_nothing_installs_is_not_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_server_is_never_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     for reason in (None, "it is missing"):
         monkeypatch.setattr(MySQL57Server, "missing", lambda reason=reason: reason)
         names: set[str] = set()

@@ -44,7 +44,7 @@ def rewrite_newest_offset(checkpoint: Path, **changes: Any) -> None:
     ],
     ids=["newer version", "past the end"],
 )
-def test_checkpoint_that_does_not_fit(
+def test_checkpoint_of_newer_version_or_past_the_end_is_rejected(
     *,
     changes: dict[str, Any],
     name: str,
@@ -61,7 +61,7 @@ def test_checkpoint_that_does_not_fit(
 
 
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
-def test_checkpoint_of_another_server(
+def test_checkpoint_of_another_server_is_rejected(
     *,
     trigger: dict[str, Any] | None,
     checkpoint: tuple[Reads, Path],
@@ -80,7 +80,7 @@ def test_checkpoint_of_another_server(
 
 
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
-def test_checkpoint_whose_file_was_purged(
+def test_checkpoint_in_purged_file_is_rejected_unless_fail_on_data_loss_is_false(
     trigger: dict[str, Any] | None,
     checkpoint: tuple[Reads, Path],
     shop: Server,

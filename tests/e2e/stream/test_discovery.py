@@ -130,13 +130,15 @@ def loaded_after(python: Path, folder: Path, statement: str) -> list[str]:
     return modules
 
 
-def test_import_is_light(installed: Path, tmp_path: Path) -> None:
+def test_import_of_the_package_loads_no_heavy_dependency(installed: Path, tmp_path: Path) -> None:
     modules = loaded_after(installed, tmp_path, "import pyspark_mysqlbinlog")
     assert "pyspark_mysqlbinlog" in modules
     assert set(HEAVY) & set(modules) == set()
 
 
-def test_look_up_loads_only_what_spark_has_loaded(installed: Path, tmp_path: Path) -> None:
+def test_data_source_lookup_loads_no_module_that_spark_has_not_loaded(
+    installed: Path, tmp_path: Path
+) -> None:
     spark = loaded_after(installed, tmp_path, "import pyspark.sql.datasource")
     looked_up = loaded_after(
         installed,

@@ -84,7 +84,7 @@ class Query:
         ("variant", False, 0),
     ],
 )
-def test_three_ddls(
+def test_rows_written_before_and_after_ddl_keep_their_own_columns(
     payload: str,
     running: bool,
     restarts: int,
@@ -124,7 +124,7 @@ def test_three_ddls(
     assert query.restarts == restarts
 
 
-def test_rows_of_ddl(
+def test_truncate_and_data_losing_ddl_give_statement_rows(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)

@@ -21,7 +21,9 @@ def write(folder: Path, number: int, *values: int, rotates: bool = True) -> None
     made.write(folder)
 
 
-def test_available_now_reads_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+def test_available_now_stream_of_a_folder_reads_only_added_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """With the columns of the table as a struct, from the files."""
     folder, rows = tmp_path / "binlogs", tmp_path / "rows"
     folder.mkdir()

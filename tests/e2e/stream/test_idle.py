@@ -104,7 +104,7 @@ def test_empty_batches_keep_the_idle_interval(
     check_reported_offset(query.recentProgress)
 
 
-def test_wanted_rows_on_a_busy_server_arrive_at_once(
+def test_captured_rows_on_a_busy_server_arrive_at_once(
     live_server: Server, busy: str, stream: Starts
 ) -> None:
     # So long that no row would be there in time if it waited for the next idle move.

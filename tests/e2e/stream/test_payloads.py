@@ -57,7 +57,9 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 @pytest.mark.sample(11)
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
+def test_recorded_logs_in_every_payload_equal_select(
+    scenario: str, payload: str, spark: SparkSession
+) -> None:
     schemas = captured_schemas(describe(scenario))
     rows: Any = rows_of(read_path(spark, scenario, payload=payload))
     replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
@@ -71,7 +73,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_streamed_logs_equal_select(
+def test_streamed_recorded_logs_equal_select(
     scenario: str,
     payload: str,
     *,
@@ -120,7 +122,7 @@ def exact(text: str) -> Any:
 
 
 @pytest.mark.parametrize("scenario", ["strings", "charsets", "json_docs", "geometry", "wide"])
-def test_to_json_of_a_variant_is_the_json_payload(scenario: str, spark: SparkSession) -> None:
+def test_to_json_of_a_variant_equals_the_json_payload(scenario: str, spark: SparkSession) -> None:
     variant = read_path(spark, scenario, payload="variant")
     texts = variant.select(
         "seq", sf.to_json("before").alias("before"), sf.to_json("after").alias("after")
@@ -136,7 +138,7 @@ def test_to_json_of_a_variant_is_the_json_payload(scenario: str, spark: SparkSes
                 assert exact(mine[side]) == exact(theirs[side])
 
 
-def test_the_types_in_a_json_document(spark: SparkSession) -> None:
+def test_json_document_in_a_variant_keeps_its_types(spark: SparkSession) -> None:
     """variant_get of a document's parts, as SELECT shows them."""
     frame = read_path(spark, "json_docs", payload="variant").where("op = 'c'")
     kinds = frame.select(sf.schema_of_variant(sf.expr("variant_get(after, '$.j')")).alias("kind"))
@@ -229,7 +231,7 @@ def select(server: Server, database: str) -> list[tuple[str | None, ...]]:
 
 
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
-def test_a_live_table_of_all_types(
+def test_live_table_of_all_types_equals_select(
     payload: str, live: Live, live_server: Server, tmp_path: Path
 ) -> None:
     reads, database, options = live
@@ -252,7 +254,9 @@ def test_a_live_table_of_all_types(
 
 
 @pytest.mark.parametrize("metadata", ["NO_LOG", "FULL"])
-def test_mariadb_gives_the_same(metadata: str, spark: SparkSession, mariadb: Server) -> None:
+def test_mariadb_table_of_all_types_equals_select(
+    metadata: str, spark: SparkSession, mariadb: Server
+) -> None:
     """What the log itself tells of the columns (FULL) does not change their types."""
     database = f"payloads_{metadata.lower()}"
     (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
@@ -273,7 +277,7 @@ def test_mariadb_gives_the_same(metadata: str, spark: SparkSession, mariadb: Ser
     mariadb.execute(f"DROP DATABASE {database}")
 
 
-def test_the_struct_of_one_table_is_the_default(live: Live) -> None:
+def test_struct_is_the_default_payload_of_one_table(live: Live) -> None:
     reads, _, options = live
     del reads.options["payload"]
     frame = reads.batch(**options)
@@ -293,7 +297,7 @@ def test_the_struct_of_one_table_is_the_default(live: Live) -> None:
     assert frame.where("after.dt = timestamp_ntz '9999-12-31 23:59:59.999'").count() == 1
 
 
-def test_types_by_option(live: Live) -> None:
+def test_time_type_and_tiny_int_options_change_the_struct_types(live: Live) -> None:
     reads, _, options = live
     frame = reads.batch(
         **options, payload="struct", timeType="interval", tinyInt1IsBoolean="true"
@@ -311,7 +315,7 @@ def test_types_by_option(live: Live) -> None:
     ]  # fmt: skip
 
 
-def test_zero_dates_that_must_not_be(live: Live) -> None:
+def test_zero_date_with_zero_dates_fail_is_rejected(live: Live) -> None:
     reads, database, options = live
     with pytest.raises(PySparkException) as caught:
         reads.batch(**options, payload="struct", zeroDates="fail").collect()
@@ -323,7 +327,7 @@ def test_zero_dates_that_must_not_be(live: Live) -> None:
     assert f", table {database}.every)" in str(caught.value)
 
 
-def test_spark_reads_the_variants_types(live: Live) -> None:
+def test_spark_reads_types_and_values_of_a_variant(live: Live) -> None:
     reads, _, options = live
     frame = reads.batch(**options, payload="variant").where("op = 'c'")
     first = frame.where("variant_get(after, '$.id', 'int') = 1")
@@ -363,7 +367,7 @@ def test_spark_reads_the_variants_types(live: Live) -> None:
 # --- several tables, excluded columns, given schemas
 
 
-def test_several_tables_nested_and_columns_left_out(
+def test_struct_of_several_tables_is_nested_without_excluded_columns(
     live: Live, live_server: Server, database: str
 ) -> None:
     reads, _, options = live
@@ -402,14 +406,14 @@ def test_several_tables_nested_and_columns_left_out(
         assert found == ['{"id":1,"name":"Ann"}', '{"id":9}', None]
 
 
-def test_a_misspelt_excluded_column_is_an_error(live: Live) -> None:
+def test_misspelled_excluded_column_raises_option_error(live: Live) -> None:
     reads, database, options = live
     excluded = f"{database}.every.v, {database}.every.secret"
     with pytest.raises(PySparkException, match="OptionError: option excludeColumns: the table has"):
         reads.batch(**options, payload="json", excludeColumns=excluded).collect()
 
 
-def test_a_given_schema_must_hold_what_the_log_holds(live: Live) -> None:
+def test_given_schema_that_lacks_a_column_or_has_wrong_types_is_rejected(live: Live) -> None:
     reads, _, options = live
     strict = {"payload": "struct", "schemaEvolutionMode": "failOnNewColumns"}
     full = reads.batch(**options, **strict).schema

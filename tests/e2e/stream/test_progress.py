@@ -67,7 +67,7 @@ def is_idle_at(source: Source, end: tuple[str, int]) -> bool:
     return source["numInputRows"] == 0 and told is not None and (told["file"], told["pos"]) == end
 
 
-def test_progress_tells_how_far_the_query_is_behind(
+def test_progress_reports_no_lag_at_the_end_of_the_binlog(
     spark: SparkSession, live_server: Server, tables: str, query: StreamingQuery
 ) -> None:
     # What is written before it would lie in front of the query's start.
@@ -95,7 +95,7 @@ def test_progress_tells_how_far_the_query_is_behind(
     assert (source["endOffset"]["file"], source["endOffset"]["pos"]) == before
 
 
-def test_progress_tells_a_backlog(
+def test_progress_reports_the_bytes_of_a_backlog(
     spark: SparkSession, live_server: Server, tables: str, tmp_path: Path
 ) -> None:
     """A run that finds a backlog in several files: each batch's progress has what was left."""

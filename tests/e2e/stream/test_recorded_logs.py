@@ -71,7 +71,9 @@ def by_path(spark: SparkSession) -> Callable[[str], Changes]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_path_replayed_equals_select(scenario: str, by_path: Callable[[str], Changes]) -> None:
+def test_replayed_rows_of_path_equal_select(
+    scenario: str, by_path: Callable[[str], Changes]
+) -> None:
     schemas = captured_schemas(described(scenario))
     replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     replay.apply(by_path(scenario))
@@ -153,7 +155,7 @@ def rows_events(data: bytes) -> list[int]:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_server_gives_the_same_rows(
+def test_server_and_path_give_the_same_rows(
     scenario: str,
     by_path: Callable[[str], Changes],
     spark: SparkSession,
@@ -192,7 +194,7 @@ def test_a_server_gives_the_same_rows(
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_each_transaction_as_a_batch(
+def test_batches_of_one_transaction_give_the_rows_of_path(
     scenario: str, by_path: Callable[[str], Changes], serve_captured: Callable[[str], Server]
 ) -> None:
     """Without Spark, which takes a third of a second for each."""
@@ -267,7 +269,7 @@ def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("batches", ["one batch", "several batches"])
-def test_a_replayed_batch_is_pulled_and_identical(
+def test_replayed_batch_is_fetched_and_identical(
     scenario: str,
     batches: str,
     spark: SparkSession,

@@ -148,13 +148,13 @@ def rows(live_server: Server, table: str, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("kind", ["connect", "cluster"])
-def test_every_session_gives_the_same_rows(
+def test_every_kind_of_session_gives_the_same_rows_and_errors(
     live_server: Server, table: str, rows: list[str], tmp_path: Path, kind: str
 ) -> None:
     assert _read(kind, live_server, table, tmp_path / kind) == [rows, rows]
 
 
-def test_python_gives_the_same_rows_and_the_log_says_so(
+def test_python_implementation_gives_the_same_rows_and_logs_a_warning(
     live_server: Server, table: str, rows: list[str], without_kernel: Path, tmp_path: Path
 ) -> None:
     path = {"PYTHONPATH": str(without_kernel)}
@@ -164,7 +164,7 @@ def test_python_gives_the_same_rows_and_the_log_says_so(
     assert "RuntimeWarning: pyspark-mysqlbinlog decodes in pure Python" in done.stderr
 
 
-def test_spark_s_processes_hear_which_implementation_is_asked_for(
+def test_unknown_implementation_in_the_environment_raises_option_error(
     live_server: Server, table: str, tmp_path: Path
 ) -> None:
     done = _run("local", live_server, table, tmp_path / "misspelt", {VARIABLE: "cpp"})

@@ -53,7 +53,7 @@ def _reasons(spark: SparkSession, patient: Patient) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", CASES, ids=lambda fault: fault.name)
-def test_a_stop_of_the_doctor_stops_a_mirror(
+def test_fault_that_doctor_reports_as_stop_stops_the_mirror(
     spark: SparkSession, patient: Patient, fault: Fault
 ) -> None:
     with fault.planted(patient):
@@ -68,5 +68,5 @@ def test_a_stop_of_the_doctor_stops_a_mirror(
             assert any(reason in found.found for reason in reasons), (reasons, found)
 
 
-def test_a_healthy_patient_is_mirrored(spark: SparkSession, patient: Patient) -> None:
+def test_mirror_without_a_fault_is_not_stopped(spark: SparkSession, patient: Patient) -> None:
     assert _reasons(spark, patient) == []

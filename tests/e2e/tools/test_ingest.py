@@ -43,7 +43,9 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_applies_snapshot_and_changes_and_exits_at_sigterm(
+    live_server: Server, database: str, tmp_path: Path
+) -> None:
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v VARCHAR(40)) CHARSET utf8mb4",
         "INSERT INTO orders VALUES (1, 'ñ漢'), (2, NULL)",
@@ -83,7 +85,7 @@ def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_
 
 
 @pytest.mark.parametrize("width", [150, 80])
-def test_a_terminal_shows_the_tables(
+def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     live_server: Server, database: str, tmp_path: Path, width: int
 ) -> None:
     """And Ctrl-C, which the terminal sends to all processes, ends it in peace."""
@@ -156,7 +158,7 @@ class Shown:
         )
 
 
-def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
     command = arguments(live_server, database, tmp_path)
     for more, words in (
         (["--option", "colour=red"], "colour"),
@@ -181,7 +183,7 @@ def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path)
     assert len(found.stderr.splitlines()) < 5, found.stderr
 
 
-def test_a_table_that_is_stopped_is_an_exit_code(
+def test_ingest_with_a_stopped_table_exits_with_1(
     live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(

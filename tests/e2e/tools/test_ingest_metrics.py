@@ -77,7 +77,7 @@ class Served:
             return str(answer.read().decode("utf-8"))
 
 
-def test_both_are_served_while_rows_arrive_and_after_a_table_stopped(
+def test_metrics_and_status_page_are_served_also_after_a_table_stopped(
     live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(

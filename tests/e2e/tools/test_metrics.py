@@ -128,7 +128,7 @@ def test_lag_is_zero_when_idle_and_grows_while_changes_are_missing(
     assert found.lag_seconds is None
 
 
-def test_a_mirror_is_reported_with_its_tables(
+def test_metrics_of_a_mirror_report_its_tables(
     metrics: MySQLBinlogMetrics,
     spark: SparkSession,
     live_server: Server,

@@ -82,7 +82,7 @@ RUN = {
 }
 
 
-def test_every_block_is_run_or_named() -> None:
+def test_every_documented_code_block_is_run_or_listed_as_not_run() -> None:
     docs = ROOT / "docs"
     documents = ["README.md", *(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))]
     found = {name: [language for language, _ in runnable(name)] for name in documents}
@@ -116,7 +116,7 @@ def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
     return sorted(table.values())
 
 
-def test_readme(shop: Shop) -> None:
+def test_readme_stream_reaches_the_end_of_the_binlog(shop: Shop) -> None:
     """Its account is the one that all of these tests use."""
     ((_, stream),) = [block for block in blocks("README.md") if block[0] == "python"]
     shop.python(stream)
@@ -143,7 +143,7 @@ def tutorial(shop: Shop) -> Iterator[Shop]:
 _PLACED = "INSERT INTO orders (status, total) VALUES ('placed', 83.20), ('paid', 12.00)"
 
 
-def test_first_stream(tutorial: Shop) -> None:
+def test_first_stream_tutorial_shows_the_inserted_rows(tutorial: Shop) -> None:
     ((_, stream),) = runnable("tutorial/first-stream.md")
     tutorial.python(stream)
     query = tutorial.names["query"]
@@ -157,7 +157,9 @@ def test_first_stream(tutorial: Shop) -> None:
     wait_until(lambda: shown() == 2, "both rows are shown", 300, every=0.1)
 
 
-def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_mirror_tutorial_reports_equal_tables(
+    tutorial: Shop, capfd: pytest.CaptureFixture[str]
+) -> None:
     ((_, compare),) = runnable("tutorial/mirror-to-delta.md")
     customers = "INSERT INTO customers (name) VALUES ('Ada'), ('Grace')"
     tutorial.server.execute(_PLACED, customers, database="tutorial")
@@ -172,7 +174,7 @@ def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().out.count("2 rows: equal") == 2
 
 
-def test_types(shop: Shop) -> None:
+def test_reference_example_finds_data_losing_ddl_and_equals_select(shop: Shop) -> None:
     ((_, losing),) = runnable("reference/output-schema.md")
     ((_, current),) = runnable("reference/type-mapping.md")
     start = "{}:{}".format(*shop.server.position())
@@ -197,14 +199,16 @@ def test_types(shop: Shop) -> None:
     assert sorted(rows) == shop.selected()
 
 
-def test_tune(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tuning_example_prints_a_positive_duration(
+    shop: Shop, capfd: pytest.CaptureFixture[str]
+) -> None:
     ((_, measure),) = runnable("how-to/tune.md")
     shop.write(0)
     shop.python(measure)
     assert float(capfd.readouterr().out.splitlines()[-1]) > 0
 
 
-def test_masks_and_filters(shop: Shop) -> None:
+def test_mask_and_filter_example_masks_values_and_drops_rows(shop: Shop) -> None:
     mask, lookup, condition = (code for _, code in runnable(_MASKS))
     secret = shop.folder / "mask"
     secret.write_text("0123456789abcdef", encoding="utf-8")
@@ -240,7 +244,7 @@ def _customers(shop: Shop, name: str, code: str) -> dict[int, dict[str, Any]]:
     return {image["id"]: image for image in (json.loads(row.after) for row in rows)}
 
 
-def test_upsert(shop: Shop) -> None:
+def test_merge_example_equals_select_also_when_a_batch_is_replayed(shop: Shop) -> None:
     define, follow = (code for _, code in runnable(_MERGE))
     shop.python(define)
     shop.write(0)
@@ -264,7 +268,7 @@ def test_upsert(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("grant", [0, 1])
-def test_snapshot(shop: Shop, grant: int) -> None:
+def test_initial_snapshot_example_equals_select_with_each_grant(shop: Shop, grant: int) -> None:
     """With each of the grants that its visibility check can have."""
     define = runnable(_MERGE)[0][1]
     load, *grants = (code for _, code in runnable(_SNAPSHOT))
@@ -281,7 +285,7 @@ def test_snapshot(shop: Shop, grant: int) -> None:
     assert _delta(shop.folder) == shop.selected()
 
 
-def test_delta(shop: Shop) -> None:
+def test_delta_mirror_example_equals_select(shop: Shop) -> None:
     ((_, mirror),) = runnable("how-to/delta-mirror.md")
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
@@ -296,7 +300,7 @@ def test_delta(shop: Shop) -> None:
     assert found == shop.selected()
 
 
-def test_change_log(shop: Shop) -> None:
+def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -> None:
     """Time travel to three moments, and the versions that were the rows then."""
     mirror, travel, dimension = (code for _, code in runnable("how-to/time-travel-and-scd2.md"))
     shop.sql(runnable(_SNAPSHOT)[1][1])
@@ -337,7 +341,7 @@ def _of_84(query: str) -> str:
     return query.replace("@@expire_logs_days", "@@binlog_expire_logs_seconds")
 
 
-def test_prepare_mysql(shop: Shop) -> None:
+def test_mysql_preparation_grants_equal_readme_and_queries_run(shop: Shop) -> None:
     """Its account is README's; its queries run."""
     grants, *queries = (code for _, code in runnable(_MYSQL))
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
@@ -345,7 +349,7 @@ def test_prepare_mysql(shop: Shop) -> None:
         shop.sql(_of_84(query) if shop.server.is_mysql9() else query)
 
 
-def test_write_to_files(shop: Shop) -> None:
+def test_file_sink_example_writes_changes_that_replay_to_select(shop: Shop) -> None:
     shop.python(runnable("how-to/write-to-files.md")[0][1])
     query = shop.names["query"]
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
@@ -377,7 +381,7 @@ class _Registry(GraphElementRegistry):
         raise NotImplementedError
 
 
-def test_auto_cdc(shop: Shop) -> None:
+def test_last_rows_of_the_auto_cdc_example_equal_select(shop: Shop) -> None:
     """The last row of each key by `sequence_by`, without deletes: what the flow keeps.
 
     No connector that these sessions have supports the flow itself; Spark checks its definition.
@@ -408,7 +412,7 @@ def test_auto_cdc(shop: Shop) -> None:
     assert sorted(kept) == shop.selected()
 
 
-def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
+def test_spark_accepts_the_auto_cdc_pipeline_in_a_dry_run(shop: Shop) -> None:
     project = shop.folder / "project"
     project.mkdir()
     code = shop.as_here(runnable(_PIPELINES)[0][1])
@@ -435,7 +439,7 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
     assert "Run is COMPLETED" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
-def test_routing(shop: Shop) -> None:
+def test_one_sink_per_table_example_writes_each_change_once(shop: Shop) -> None:
     """Each table's folder has its changes, once, also when a batch runs again."""
     route = runnable("how-to/one-sink-per-table.md")[0][1]
     shop.server.execute(f"CREATE TABLE `old orders` ({ORDERS})", database="shop")
@@ -465,7 +469,7 @@ def test_routing(shop: Shop) -> None:
         assert _replayed(rows) == sorted(selected)
 
 
-def test_hourly_jobs(shop: Shop) -> None:
+def test_periodic_job_example_equals_select_after_each_run(shop: Shop) -> None:
     job = runnable(_HOURLY)[0][1]
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)

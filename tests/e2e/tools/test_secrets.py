@@ -77,7 +77,7 @@ def test_no_password_is_shown_or_stored(shop: Server, account: Account, tmp_path
         f"//spark:{SECRET}@db.example",
     ],
 )
-def test_a_url_given_as_host(host: str) -> None:
+def test_url_as_host_is_rejected_without_showing_its_password(host: str) -> None:
     with pytest.raises(OptionError, match="option host: expected a host name") as caught:
         parse_options({"host": host, "user": "spark"})
     assert SECRET not in str(caught.value)

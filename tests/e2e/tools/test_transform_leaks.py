@@ -84,7 +84,7 @@ UNREADABLE = [
 ]
 
 
-def test_a_thousand_planted_secrets_are_nowhere(
+def test_masked_and_filtered_values_appear_in_no_output_or_file(
     shop: Server, account: Account, tmp_path: Path
 ) -> None:
     shop.execute("DROP DATABASE shop", "CREATE DATABASE shop", "CREATE DATABASE broken")

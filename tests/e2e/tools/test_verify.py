@@ -66,7 +66,7 @@ def unlogged(mirrored: MirroredDatabase, *statements: str) -> None:
     mirrored.execute("SET sql_log_bin = 0", "SET sql_mode = ''", *statements)
 
 
-def test_planted_differences_are_found(
+def test_verify_finds_exactly_the_planted_differences(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -138,7 +138,7 @@ def _copies(mirrored: MirroredDatabase, table: str, number: int) -> pa.Table:
     return mirrored.delta(table).to_pyarrow_table(filters=[("id", "=", number)])
 
 
-def test_changes_that_the_mirror_has_not_applied_are_no_differences(
+def test_verify_ignores_changes_that_are_not_yet_applied(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -179,7 +179,7 @@ def test_changes_that_the_mirror_has_not_applied_are_no_differences(
     assert verify(mirrored, "t")["t"].unconfirmed == 5
 
 
-def test_soft_deletes_conditions_and_excluded_columns(
+def test_verify_respects_soft_deletes_snapshot_where_and_excluded_columns(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     where = json.dumps({f"{database}.part": "id > 2"})
@@ -230,7 +230,7 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_command_shows_differences_and_how_to_repair_them(
+def test_verify_command_shows_differences_and_a_reload_option_for_repair(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -275,7 +275,7 @@ def test_the_command_shows_differences_and_how_to_repair_them(
     assert run([*command[:-1], f"{database}.none"]).returncode == 1
 
 
-def test_nothing_is_reported_under_load_but_what_is_planted(
+def test_verify_under_load_finds_exactly_the_planted_differences(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)

@@ -53,14 +53,14 @@ def _connect_often(settings: ServerSettings, stack: ExitStack) -> None:
         stack.enter_context(ReplicaClient.connect(settings))
 
 
-def test_an_expired_password(account: NewAccount) -> None:
+def test_expired_password_raises_access_denied_error(account: NewAccount) -> None:
     error = _refusal(account(f"ALTER USER {ACCOUNT} PASSWORD EXPIRE"))
     assert type(error) is AccessDeniedError
     assert "the account's password has expired" in error.message
     assert error.message.endswith("ALTER USER … IDENTIFIED BY a new one")
 
 
-def test_a_locked_account(any_server: Server, account: NewAccount) -> None:
+def test_locked_account_raises_access_denied_error(any_server: Server, account: NewAccount) -> None:
     if any_server.version().startswith("5.6"):
         pytest.skip("accounts can be locked from 5.7.6 on")
     error = _refusal(account(f"ALTER USER {ACCOUNT} ACCOUNT LOCK"))
@@ -76,13 +76,17 @@ def _limited(server: Server) -> str:
     )
 
 
-def test_an_account_that_requires_tls(any_server: Server, account: NewAccount) -> None:
+def test_account_that_requires_tls_raises_access_denied_error_without_tls(
+    any_server: Server, account: NewAccount
+) -> None:
     error = _refusal(account(f"{_limited(any_server)} REQUIRE SSL"))
     assert type(error) is AccessDeniedError
     assert "an account or a server that requires TLS gives the same error" in error.message
 
 
-def test_a_server_that_requires_tls(any_server: Server, account: NewAccount) -> None:
+def test_server_that_requires_tls_raises_access_denied_error_without_tls(
+    any_server: Server, account: NewAccount
+) -> None:
     if not any_server.execute("SHOW GLOBAL VARIABLES LIKE 'require_secure_transport'"):
         pytest.skip("from 5.7.8 on")
     settings = account()
@@ -105,7 +109,7 @@ def test_a_server_that_requires_tls(any_server: Server, account: NewAccount) -> 
     ("limit", "connections"),
     [("MAX_USER_CONNECTIONS", 1), ("MAX_CONNECTIONS_PER_HOUR", 1), ("MAX_QUERIES_PER_HOUR", 3)],
 )
-def test_an_account_that_has_used_up_what_it_may(
+def test_account_over_its_resource_limit_raises_lost_connection_error(
     any_server: Server, account: NewAccount, limit: str, connections: int
 ) -> None:
     settings = account(f"{_limited(any_server)} WITH {limit} {connections}")
@@ -117,7 +121,9 @@ def test_an_account_that_has_used_up_what_it_may(
     assert "lower the option maxConnections" in caught.value.message
 
 
-def test_all_connections_of_an_account(any_server: Server, account: NewAccount) -> None:
+def test_reached_max_user_connections_raises_lost_connection_error(
+    any_server: Server, account: NewAccount
+) -> None:
     if any_server.is_mariadb:
         pytest.skip("a limit that it did not have when it started can't be set")
     settings = account()
@@ -132,7 +138,7 @@ def test_all_connections_of_an_account(any_server: Server, account: NewAccount) 
     assert "raise max_user_connections" in error.message
 
 
-def test_a_password_that_needs_tls_or_another_package(
+def test_sha256_password_without_cryptography_raises_access_denied_error(
     any_server: Server, account: NewAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if any_server.is_mariadb or any_server.version().startswith("5.6"):
@@ -153,7 +159,7 @@ def account_of_9(mysql9: Server) -> Iterator[NewAccount]:
     yield from _account_of(mysql9)
 
 
-def test_the_default_login_of_mysql_9_with_and_without_tls(
+def test_caching_sha2_password_needs_tls_or_cryptography(
     mysql9: Server, account_of_9: NewAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = account_of_9(

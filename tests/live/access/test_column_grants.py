@@ -38,7 +38,7 @@ def database(any_server: Server, any_database: str) -> Iterator[str]:
     any_server.execute(f"DROP USER {USER}@'%'")
 
 
-def test_tables_that_are_not_wanted(
+def test_partly_granted_tables_are_ignored_if_not_captured(
     any_server: Server, database: str, new_stream: NewStream
 ) -> None:
     """They are as unknown as tables that the account may not see at all."""
@@ -56,7 +56,7 @@ def test_tables_that_are_not_wanted(
 
 
 @pytest.mark.parametrize("table", ["no_key", "no_middle", "no_last"])
-def test_a_table_that_is_wanted(
+def test_captured_table_with_partial_column_grants_is_rejected(
     any_server: Server, database: str, new_stream: NewStream, table: str
 ) -> None:
     stream: Spark = new_stream(any_server, f"{database}.{table}", **READER)

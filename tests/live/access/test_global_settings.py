@@ -49,7 +49,7 @@ def described(any_server: Server, any_database: str) -> str:
     ],
     ids=["rows", "joins", "others"],
 )
-def test_a_description_is_the_same(
+def test_global_settings_do_not_change_the_schemas_read(
     any_server: Server, described: str, values: dict[str, object]
 ) -> None:
     expected = schemas_of(any_server, described)
@@ -58,7 +58,9 @@ def test_a_description_is_the_same(
         assert schemas_of(any_server, described) == expected
 
 
-def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_database: str) -> None:
+def test_init_connect_does_not_change_names_and_session_settings(
+    any_server: Server, any_database: str
+) -> None:
     """It is run for accounts that are no administrator's."""
     user = "reader_init"
     any_server.execute(
@@ -89,7 +91,7 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
     assert abs(clock - time()) < 3600
 
 
-def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Server) -> None:
+def test_session_overrides_global_settings_that_change_results(any_server: Server) -> None:
     values = {
         "sql_select_limit": 3,
         "sql_big_selects": 0,
@@ -144,7 +146,7 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
     assert dict(zip(known, found, strict=True)) == expected
 
 
-def test_a_long_query_is_not_cut_short(any_server: Server) -> None:
+def test_global_query_time_limits_do_not_interrupt_queries(any_server: Server) -> None:
     """MySQL's limit is in milliseconds, MariaDB's in seconds; before 5.7.8 there was none."""
     limits = {"max_execution_time": 1, "max_statement_time": 0.001}
     with globally(any_server, limits) as known, client_of(any_server) as client:

@@ -55,16 +55,16 @@ def run(any_server: Server, any_database: str) -> Iterator[Run]:
     any_server.execute(f"DROP USER {USER}")
 
 
-def test_a_stream_with_the_documented_grants(run: Run) -> None:
+def test_documented_grants_are_sufficient_for_a_stream(run: Run) -> None:
     assert run(STREAM) == [2]
 
 
-def test_a_snapshot_with_the_documented_grants(run: Run) -> None:
+def test_documented_grants_are_sufficient_for_a_snapshot(run: Run) -> None:
     assert sorted(set(run(SNAPSHOT, startingOffset="snapshot"))) == [1, 2]
 
 
 @pytest.mark.parametrize(("missing", "kind", "words"), MISSING, ids=[each[0] for each in MISSING])
-def test_without_one_of_them_the_error_names_it(
+def test_error_for_a_missing_grant_names_the_grant(
     run: Run, missing: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
     grants = tuple(grant for grant in SNAPSHOT if grant != missing)

@@ -11,7 +11,9 @@ from pyspark_mysqlbinlog.names import fold
 _LETTERS = [chr(code) for code in range(0x80, 0x10000) if not 0xD800 <= code < 0xE000]
 
 
-def test_letters_of_two_cases(any_server: Server, any_database: str) -> None:
+def test_column_names_are_case_folded_as_on_the_server(
+    any_server: Server, any_database: str
+) -> None:
     """All that anybody takes for an upper case letter."""
     server = f"CREATE TABLE `{any_database}`.t"
     wrong = []

@@ -49,7 +49,7 @@ def _refused(stream: Spark) -> str:
     return caught.value.message
 
 
-def test_a_pattern_that_meets_no_table(
+def test_pattern_that_matches_no_table_gives_a_warning(
     any_server: Server, database: str, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
@@ -60,7 +60,7 @@ def test_a_pattern_that_meets_no_table(
     assert record.getMessage().startswith(f"option tables: x{database}.* matches no table now")
 
 
-def test_an_account_that_may_not_see_what_a_pattern_wants(
+def test_pattern_without_select_grant_raises_access_denied_error(
     any_server: Server, database: str, new_stream: NewStream, account: Account
 ) -> None:
     reader = account()
@@ -75,7 +75,7 @@ def test_an_account_that_may_not_see_what_a_pattern_wants(
         assert new_stream(any_server, tables, **(reader | more)).initial()["file"]
 
 
-def test_all_tables_and_an_account_that_sees_one_database(
+def test_all_tables_with_select_on_one_database_only_is_rejected(
     any_server: Server, database: str, new_stream: NewStream, account: Account
 ) -> None:
     reader = account(f"SELECT ON `{database}`.*")
@@ -87,7 +87,7 @@ def test_all_tables_and_an_account_that_sees_one_database(
     assert new_stream(any_server, None, **(reader | {"excludeTables": "other.*"})).initial()["file"]
 
 
-def test_a_pattern_that_reaches_further_than_the_account_sees(
+def test_pattern_beyond_the_granted_tables_gives_a_warning(
     any_server: Server,
     database: str,
     new_stream: NewStream,
@@ -101,7 +101,7 @@ def test_a_pattern_that_reaches_further_than_the_account_sees(
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
-def test_tables_that_describe_themselves_are_refused(
+def test_mariadb_pattern_without_select_grant_is_rejected_for_any_metadata(
     mariadb: Server, new_stream: NewStream, metadata: str
 ) -> None:
     """With FULL, too: rows of a system-versioned table look like those of any other."""
@@ -137,7 +137,7 @@ BY_ROLE = (
 )
 
 
-def test_active_roles_and_partial_revokes_count(
+def test_select_by_inactive_role_or_with_partial_revoke_is_rejected_on_mysql(
     mysql9: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As for information_schema: a role that is not active grants nothing."""
@@ -171,7 +171,9 @@ def test_active_roles_and_partial_revokes_count(
         )
 
 
-def test_a_role(mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture) -> None:
+def test_select_by_role_counts_only_if_the_role_is_active_on_mariadb(
+    mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
+) -> None:
     """What it grants counts where it is set, as it does for information_schema."""
     mariadb.execute(
         *BY_ROLE,

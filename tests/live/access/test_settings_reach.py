@@ -73,7 +73,7 @@ def no_second_try(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_second_try")
 @pytest.mark.parametrize("group", GROUPS)
-def test_rows_under_global_settings(
+def test_global_settings_do_not_change_snapshot_and_streamed_rows(
     server: Server, tables: Tables, account: Account, group: str
 ) -> None:
     if group == "oracle" and server.is_mysql9():
@@ -91,13 +91,15 @@ def test_rows_under_global_settings(
 
 
 @pytest.mark.usefixtures("no_second_try")
-def test_rows_after_an_init_connect(server: Server, tables: Tables, account: Account) -> None:
+def test_init_connect_does_not_change_snapshot_and_streamed_rows(
+    server: Server, tables: Tables, account: Account
+) -> None:
     with globally(server, {"init_connect": INIT_CONNECT}):
         assert_snapshot_and_changes(tables, account)
 
 
 @pytest.mark.parametrize("init", ["SET autocommit = 0", "START TRANSACTION"])
-def test_no_transaction_stays_open_between_the_batches_of_a_load(
+def test_no_transaction_stays_open_between_snapshot_batches(
     server: Server, tables: Tables, account: Account, init: str
 ) -> None:
     """Otherwise the planner would read a stale view, and ALTER TABLE would wait for it."""
@@ -127,7 +129,7 @@ def test_no_transaction_stays_open_between_the_batches_of_a_load(
     assert {row["number"] for row in loaded if row["more"] == 7} == numbers
 
 
-def test_an_init_connect_that_fails(server: Server, account: Account) -> None:
+def test_failing_init_connect_raises_final_server_error(server: Server, account: Account) -> None:
     settings = server.settings(**account, ssl_mode="DISABLED")
     with (
         globally(server, {"init_connect": "SELECT no_such_column"}),
@@ -142,7 +144,9 @@ LANGUAGES = ("de_DE", "ja_JP")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_refuses_a_dump_is_told_apart_in_every_language(server: Server, language: str) -> None:
+def test_dump_errors_are_distinguished_in_every_server_language(
+    server: Server, language: str
+) -> None:
     """The texts of error 1236 are not translated: not even in a session of that language."""
     file, end = server.position()
     refusals: list[tuple[str, int, type[Exception]]] = [
@@ -163,7 +167,7 @@ def test_what_refuses_a_dump_is_told_apart_in_every_language(server: Server, lan
             ReplicaClient.connect(server.settings(password="wrong", ssl_mode="DISABLED"))
 
 
-def test_rows_of_now_where_sessions_look_back(mariadb: Server) -> None:
+def test_select_returns_current_rows_despite_system_versioning_asof(mariadb: Server) -> None:
     with new_database(mariadb, "versioned") as database:
         mariadb.execute(
             f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
@@ -201,7 +205,7 @@ def caching(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield server
 
 
-def test_rows_of_a_server_with_a_query_cache(caching: Server) -> None:
+def test_query_cache_does_not_change_snapshot_and_streamed_rows(caching: Server) -> None:
     with with_tables(caching, "cached") as tables, plain_account(caching) as account:
         assert_snapshot_and_changes(tables, account)
         # The same chunks once more, of rows that have changed.
@@ -209,7 +213,7 @@ def test_rows_of_a_server_with_a_query_cache(caching: Server) -> None:
 
 
 @pytest.mark.parametrize("mode", ["YES", "SUPER"])
-def test_rows_of_a_server_whose_sessions_keep_their_clock(
+def test_secure_timestamp_does_not_change_snapshot_and_streamed_rows(
     request: pytest.FixtureRequest, mode: str
 ) -> None:
     """A session can set `timestamp` to nothing but DEFAULT there."""
@@ -222,7 +226,7 @@ def test_rows_of_a_server_whose_sessions_keep_their_clock(
         assert_snapshot_and_changes(tables, account)
 
 
-def test_a_definition_is_held_though_the_answer_is_cached(caching: Server) -> None:
+def test_table_definition_is_pinned_despite_query_cache(caching: Server) -> None:
     with new_database(caching, "held") as database:
         caching.execute(f"CREATE TABLE {database}.t (a INT, b INT)")
         for _ in range(2):

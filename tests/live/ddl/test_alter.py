@@ -149,21 +149,21 @@ def assert_rejected(
     assert len(refused) <= at_most + (more_on_mysql9 if is_mysql9(follower) else 0)
 
 
-def test_single_alters(follower: Follower) -> None:
+def test_single_alters_give_the_schema_of_the_server(follower: Follower) -> None:
     assert_rejected(follower, run_cases(follower, SINGLE), at_most=23, more_on_mysql9=13)
 
 
-def test_other_statements(follower: Follower) -> None:
+def test_other_ddl_statements_give_the_schema_of_the_server(follower: Follower) -> None:
     assert_rejected(follower, run_cases(follower, OTHERS), at_most=12, more_on_mysql9=2)
 
 
-def test_character_sets_of_table_and_column(follower: Follower) -> None:
+def test_charset_alters_give_the_schema_of_the_server(follower: Follower) -> None:
     refused = run_cases(follower, CHARACTER_SETS)
     assert_rejected(follower, refused, at_most=60, more_on_mysql9=4)
 
 
 @pytest.mark.slow
-def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> None:
+def test_each_ddl_case_is_accepted_by_some_server(mysql56: Server, mariadb: Server) -> None:
     cases = SINGLE + OTHERS + CHARACTER_SETS
     with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
         refused = [cases[index] for index in attempt(mysql56, one, cases)]
@@ -171,7 +171,7 @@ def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> 
 
 
 @pytest.mark.one_server
-def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
+def test_random_ddl_gives_the_schemas_of_the_server(follower: Follower, ddl_seed: int) -> None:
     """The tables are what information_schema shows after every statement."""
     ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])
     done: list[str] = []
@@ -209,7 +209,7 @@ def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
     assert follower.fitted > STATEMENTS
 
 
-def test_a_conversion_that_changes_no_column(follower: Follower) -> None:
+def test_conversion_without_column_change_leaves_default_unknown_on_5_6(follower: Follower) -> None:
     """5.6 then changes the table's default with its columns' collations, or not at all.
 
     So what is added without a character set is not known there; with one it is, and where the
@@ -241,7 +241,7 @@ def test_a_conversion_that_changes_no_column(follower: Follower) -> None:
     assert {table: follower.now(table) for table in theirs} == theirs
 
 
-def test_a_rename_behind_wait(mariadb: LocalServer) -> None:
+def test_rename_with_wait_or_nowait_is_followed(mariadb: LocalServer) -> None:
     with new_database(mariadb, "waiting") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
             "CREATE TABLE t (a INT)",
@@ -264,7 +264,7 @@ OF_DATABASES = [
 ]
 
 
-def test_the_default_of_which_database(follower: Follower) -> None:
+def test_default_charset_is_that_of_the_database_that_the_server_uses(follower: Follower) -> None:
     """An option takes that of the table's; CONVERT TO the session's, but in MariaDB."""
     with (
         new_database(follower.server, "gbk_default") as other,

@@ -46,7 +46,7 @@ def run(follower: Follower, sql: str) -> bool:
     return False
 
 
-def test_every_form(follower: Follower) -> None:
+def test_every_charset_conversion_gives_the_schema_of_the_server(follower: Follower) -> None:
     """5.7 and MariaDB change the default always; on 5.6 it is known where it is told."""
     done = {}
     for index, (create, alter) in enumerate(CONVERSIONS):
@@ -88,7 +88,9 @@ def test_every_form(follower: Follower) -> None:
 @pytest.mark.parametrize(
     "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.slow)]
 )
-def test_random_conversions(follower: Follower, ddl_seed: int, statements: int) -> None:
+def test_random_charset_conversions_give_the_schemas_of_the_server(
+    follower: Follower, ddl_seed: int, statements: int
+) -> None:
     """Through swaps, copies and ALTERs behind them; 5.6 may leave a default unknown."""
     ddl = RandomConversions(Random(ddl_seed))
     is_56 = follower.server.version().startswith("5.6.")
@@ -150,7 +152,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize("behind", ["CONVERT", "RENAME", "LIKE"])
-def test_the_rows_behind_it(server: Server, new_stream: Callable[..., Spark], behind: str) -> None:
+def test_rows_after_charset_conversion_equal_select(
+    server: Server, new_stream: Callable[..., Spark], behind: str
+) -> None:
     """What comes is what SELECT shows, also where the default went on under another name."""
     spark = new_stream(server, f"{DATABASE_OF_ROWS}.*")
     start = spark.initial()

@@ -157,14 +157,14 @@ REFUSED_TYPES = {
 }
 
 
-def test_every_type_is_what_the_server_made(server: LocalServer) -> None:
+def test_create_table_of_every_type_gives_the_schema_of_the_server(server: LocalServer) -> None:
     refused = compare(server, types())
     words = REFUSED_TYPES["mariadb" if server.is_mariadb else server.name]
     assert refused == [sql for sql in types() if any(word in sql for word in words)]
 
 
 @pytest.mark.parametrize("server", ["mariadb"], indirect=True)
-def test_defaults_of_mariadb(server: LocalServer) -> None:
+def test_mariadb_defaults_give_the_schema_of_the_server(server: LocalServer) -> None:
     server.execute("CREATE SEQUENCE s", database=DATABASE)
     statements = [
         f"create table t{index} ({definition}, b int)".replace("{table}", f"t{index}")
@@ -186,7 +186,7 @@ MODIFIED = [
 ]
 
 
-def test_values_that_a_modify_changes(server: LocalServer) -> None:
+def test_modify_that_changes_values_is_data_changing(server: LocalServer) -> None:
     """Where SELECT shows another value behind it, it counts as a change of data."""
     with server.connect(database=DATABASE, autocommit=True) as connection:
         cursor = connection.cursor()
@@ -212,7 +212,9 @@ def rows(cursor: Cursor, table: str) -> object:
     return cursor.fetchall()
 
 
-def test_timestamps_without_explicit_defaults(server: LocalServer) -> None:
+def test_timestamps_without_explicit_defaults_give_the_schema_of_the_server(
+    server: LocalServer,
+) -> None:
     kind = type(server)
     with kind(["--explicit-defaults-for-timestamp=0"]) as other:
         other.execute(f"CREATE DATABASE {DATABASE} CHARSET utf8mb4")
@@ -229,7 +231,7 @@ def test_timestamps_without_explicit_defaults(server: LocalServer) -> None:
         assert refused == []
 
 
-def test_keys_and_options(server: LocalServer) -> None:
+def test_keys_and_table_options_give_the_schema_of_the_server(server: LocalServer) -> None:
     keys = [sql.replace("table t", f"table k{i}") for i, (sql, _, _) in enumerate(KEYS)]
     options = [
         f"create table o{i} (a int, b varchar(9)) {o}" for i, (o, _, _) in enumerate(OPTIONS)
@@ -240,7 +242,7 @@ def test_keys_and_options(server: LocalServer) -> None:
     assert [sql for sql in refused if not any(word in sql for word in expected)] == []
 
 
-def test_what_the_server_writes_itself(server: LocalServer) -> None:
+def test_create_select_and_create_like_give_the_schema_of_the_server(server: LocalServer) -> None:
     """CREATE … SELECT is logged as the columns that it made, LIKE as it is."""
     refused = compare(
         server,
@@ -261,7 +263,7 @@ def test_what_the_server_writes_itself(server: LocalServer) -> None:
 LABELS = ["a b", "c'd", "e\\f", 'g"h', "i\nj", "k\rl", "\tm", "%n", "漢", ",", "(x)", "o''p", "é"]
 
 
-def test_labels_with_every_kind_of_character(server: LocalServer) -> None:
+def test_labels_with_special_characters_are_read_in_every_sql_mode(server: LocalServer) -> None:
     with client_of(server) as client:
         labels = ", ".join(["%s"] * len(LABELS))
         client.query(f"create table {DATABASE}.t (e enum({labels}))", LABELS)
@@ -278,7 +280,7 @@ VERSIONS = (
 
 
 @pytest.mark.parametrize("server", every_server(), indirect=True)
-def test_executable_comments(server: LocalServer) -> None:
+def test_executable_comments_are_read_as_the_server_executes_them(server: LocalServer) -> None:
     """Whether `/*!version … */` is text."""
     context = context_of(server)
     for opening in [*(f"/*!{each}" for each in VERSIONS if len(each) < 6), "/*M!", "/*M!50700"]:
@@ -305,7 +307,7 @@ def test_executable_comments(server: LocalServer) -> None:
             assert (read.integer(), read.accept("+"), found) == (7, True, 8), sql
 
 
-def test_the_context_reads_what_the_session_wrote(server: LocalServer) -> None:
+def test_create_table_is_parsed_in_the_sql_mode_of_its_session(server: LocalServer) -> None:
     for index, (mode, bits, name) in enumerate(
         [
             ("NO_BACKSLASH_ESCAPES", 1 << 20, "`a`"),
@@ -324,7 +326,7 @@ def test_the_context_reads_what_the_session_wrote(server: LocalServer) -> None:
         )
 
 
-def test_two_hundred_tables_are_read_at_once(server: LocalServer) -> None:
+def test_schemas_of_200_tables_take_at_most_six_selects(server: LocalServer) -> None:
     columns = ", ".join(f"c{i} varchar(20), d{i} decimal(10,2)" for i in range(24))
     create_all(
         server, [f"create table t{i} (id int primary key, {columns}, z int)" for i in range(200)]
@@ -337,7 +339,7 @@ def test_two_hundred_tables_are_read_at_once(server: LocalServer) -> None:
     assert int(selects) <= 6
 
 
-def test_only_wanted_base_tables(server: LocalServer) -> None:
+def test_only_captured_base_tables_are_read_from_information_schema(server: LocalServer) -> None:
     server.execute(
         "create table a (id int)", "create table b (id int)", "create view v as select * from a",
         database=DATABASE,
@@ -351,7 +353,7 @@ def test_only_wanted_base_tables(server: LocalServer) -> None:
         assert read_database_charsets(client)[DATABASE] == "utf8mb4"
 
 
-def test_collations_and_widths_are_the_servers(server: LocalServer) -> None:
+def test_collations_and_character_widths_equal_those_of_the_server(server: LocalServer) -> None:
     """Every id and name that information_schema lists."""
     rows = server.execute(
         "SELECT ID, COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
@@ -373,7 +375,9 @@ def test_collations_and_widths_are_the_servers(server: LocalServer) -> None:
         assert MAX_BYTES_PER_CHARACTER[canonical_charset(charset)] == width
 
 
-def test_what_a_restart_does_to_a_memory_table(server: LocalServer) -> None:
+def test_restart_statement_of_memory_table_is_classified_as_emptying_it(
+    server: LocalServer,
+) -> None:
     """The server's own statement has no BEGIN before it; a user's in statement format has."""
     with type(server)() as other:
         other.execute("CREATE DATABASE m", "CREATE TABLE m.t (a INT) ENGINE=MEMORY")

@@ -69,12 +69,14 @@ def stream(server: Server, database: str, *, ends_after: int) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_random_ddl_from_files(scenario: str) -> None:
+def test_random_ddl_read_from_files_keeps_column_names_correct(scenario: str) -> None:
     check_labelled(describe(scenario), read_files(scenario))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_random_ddl_streamed(serve_captured: Callable[[str], Server], scenario: str) -> None:
+def test_random_ddl_streamed_with_restarts_keeps_column_names_correct(
+    serve_captured: Callable[[str], Server], scenario: str
+) -> None:
     rows = stream(serve_captured(scenario), "fx_random_ddl", ends_after=9)
     check_labelled(describe(scenario), rows)
 
@@ -107,12 +109,12 @@ def selected() -> dict[tuple[str, int], str]:
     return found
 
 
-def test_conversions_from_files() -> None:
+def test_charset_conversions_read_from_files_equal_select() -> None:
     assert texts(read_files("conversions")) == selected()
     assert len(selected()) == 7
 
 
-def test_conversions_streamed(serve_captured: Callable[[str], Server]) -> None:
+def test_charset_conversions_streamed_equal_select(serve_captured: Callable[[str], Server]) -> None:
     """The server of 5.6 would have kept the defaults: its version is not the file's."""
     server = serve_captured("conversions")
     assert server.version().startswith("5.6.")
@@ -121,7 +123,9 @@ def test_conversions_streamed(serve_captured: Callable[[str], Server]) -> None:
     assert texts(stream(server, "fx_conversions", ends_after=1)) == selected()
 
 
-def test_a_look_at_the_log_from_its_middle(serve_captured: Callable[[str], Server]) -> None:
+def test_schema_history_from_mid_file_follows_the_server_version_of_the_file(
+    serve_captured: Callable[[str], Server],
+) -> None:
     """What a start in the past learns of the DDL behind it is read as the file's server did."""
     server = serve_captured("conversions")
     settings = server.settings()

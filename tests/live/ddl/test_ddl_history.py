@@ -85,7 +85,7 @@ def check(rows: list[dict[str, Any]]) -> None:
         assert image in shown
 
 
-def test_from_files() -> None:
+def test_rows_read_from_files_have_the_columns_of_their_position() -> None:
     options = {"path": str(CAPTURED / "ddl_history.*.binlog"), "payload": "json"}
     reader = MySQLBinlogReader(parse_options(options), output_schema(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
@@ -93,7 +93,9 @@ def test_from_files() -> None:
 
 
 @pytest.mark.parametrize("batch", ["one batch", "one transaction a batch", "and a restart"])
-def test_streamed(serve_captured: Callable[[str], Server], batch: str) -> None:
+def test_streamed_rows_have_the_columns_of_their_position(
+    serve_captured: Callable[[str], Server], batch: str
+) -> None:
     server = serve_captured("ddl_history")
 
     def new_process() -> Spark:

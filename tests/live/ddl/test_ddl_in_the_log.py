@@ -11,7 +11,7 @@ from helpers.servers import LocalServer
 from live.conftest import DATABASE
 
 
-def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
+def test_create_or_replace_gives_the_schema_of_the_server(mariadb: LocalServer) -> None:
     """Its statement has the flag of temporary tables, since it dropped one."""
     with new_database(mariadb, "replaced") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
@@ -30,7 +30,7 @@ def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
         assert "character set" in str(follower.now("w"))
 
 
-def test_statements_that_failed(follower: Follower) -> None:
+def test_failed_statements_leave_schema_equal_or_unknown(follower: Follower) -> None:
     """What is logged with its error did a part of its work, and nobody knows which."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -57,7 +57,9 @@ def test_statements_that_failed(follower: Follower) -> None:
     assert follower.now("q") == theirs["q"], "all that was there was dropped"
 
 
-def test_temporary_tables_in_statement_format(follower: Follower) -> None:
+def test_statement_format_temporary_tables_make_same_named_tables_unknown(
+    follower: Follower,
+) -> None:
     """Their DDL is in the log, under names that hide those of real tables: nobody can tell them."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -75,7 +77,7 @@ def test_temporary_tables_in_statement_format(follower: Follower) -> None:
     assert "changed it when its columns were not known" in str(follower.now("t"))
 
 
-def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> None:
+def test_procedure_with_temporary_table_makes_altered_tables_unknown(follower: Follower) -> None:
     """All that it does behind that has the flag of temporary tables."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -98,7 +100,7 @@ def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> 
         assert follower.now("w") == theirs["w"]
 
 
-def test_tables_that_mariadb_flags_as_temporary(mariadb: LocalServer) -> None:
+def test_alter_flagged_as_temporary_by_mariadb_makes_schema_unknown(mariadb: LocalServer) -> None:
     """With such a default each statement of a table has the flag: its ALTER makes it unknown."""
     with new_database(mariadb, "flagged") as name, Follower.of(mariadb, name) as follower:
         create = "(a INT, b BIGINT DEFAULT (CONNECTION_ID()))"

@@ -150,13 +150,13 @@ def witness(any_server: Server, any_database: str, ddl_seed: int) -> Witness:
     return Witness(any_server, any_database, Random(f"{ddl_seed} {any_server.name}"))
 
 
-def test_random_ddl_and_restarts(witness: Witness) -> None:
+def test_random_ddl_with_restarts_streams_the_rows_of_select(witness: Witness) -> None:
     """Each process reads a part of what is there, from the offset of the last; then goes on."""
     run(witness, STATEMENTS)
 
 
 @pytest.mark.slow
-def test_five_hundred_random_ddl_and_restarts(witness: Witness) -> None:
+def test_five_hundred_random_ddl_with_restarts_stream_the_rows_of_select(witness: Witness) -> None:
     run(witness, 500)
 
 
@@ -279,7 +279,7 @@ CUT_OVERS = {
 
 @pytest.mark.parametrize("known", ["at the start", "from the log"])
 @pytest.mark.parametrize("kind", CUT_OVERS)
-def test_cut_overs(
+def test_online_schema_change_delivers_rows_with_their_columns(
     any_server: Server, any_database: str, kind: str, known: str, new_stream: NewStream
 ) -> None:
     """An unwanted table gets a wanted name; with a restart after every statement."""
@@ -310,7 +310,7 @@ def test_cut_overs(
         assert [image.replace(" ", "") for image in images] == ['{"id":1}', new, new]
 
 
-def test_a_table_that_its_own_rename_left_behind(
+def test_table_left_by_its_own_rename_keeps_its_columns(
     any_server: Server, any_database: str, new_stream: NewStream
 ) -> None:
     """MariaDB 10.11 does that where the name is not the file's; it has its columns all the same."""
@@ -334,7 +334,7 @@ def test_a_table_that_its_own_rename_left_behind(
     assert set(found) == expected
 
 
-def test_tables_that_the_account_can_not_see(
+def test_create_if_not_exists_of_hidden_table_raises_unknown_schema_error(
     any_server: Server, any_database: str, new_stream: NewStream
 ) -> None:
     """CREATE IF NOT EXISTS is in the log although there was one, with its columns swapped."""
@@ -362,7 +362,7 @@ def test_tables_that_the_account_can_not_see(
         any_server.execute(f"DROP USER {user}")
 
 
-def test_blobs_that_became_geometries(mysql56: Server, new_stream: NewStream) -> None:
+def test_blobs_modified_to_geometries_equal_select(mysql56: Server, new_stream: NewStream) -> None:
     """5.6 keeps the bytes, too few for an SRID or none of a geometry; SELECT shows them."""
     with new_database(mysql56, "blobs_to_geometries") as database:
         rows = ["", "1", "12", "123", "1234", "a geometry"]

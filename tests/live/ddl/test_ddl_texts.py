@@ -28,7 +28,7 @@ CLIENTS = [
 
 
 @pytest.mark.parametrize(("charset", "name", "label"), CLIENTS)
-def test_statements_in_the_clients_charset(
+def test_ddl_in_the_client_charset_gives_the_schema_of_the_server(
     follower: Follower, charset: str, name: str, label: str
 ) -> None:
     """A log has a client's bytes as they came; what the server writes itself is UTF-8."""
@@ -63,7 +63,9 @@ def test_statements_in_the_clients_charset(
         assert isinstance(follower.now(gone), str)
 
 
-def test_backslashes_of_the_servers_own(follower: Follower) -> None:
+def test_backslashes_added_by_the_server_are_undone_or_make_schema_unknown(
+    follower: Follower,
+) -> None:
     """It doubles them in its own texts, also where the session's mode makes nothing of them."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -130,7 +132,7 @@ GONE_MODES = ("ORACLE", "NO_TABLE_OPTIONS", "MYSQL40", "MAXDB")
 
 
 @pytest.mark.parametrize(("session", "create", "words"), SESSIONS)
-def test_what_hangs_on_the_session(
+def test_session_dependent_ddl_gives_the_server_schema_or_unknown(
     follower: Follower, session: str, create: str, words: str
 ) -> None:
     """Either it is what the server has, or it is not known."""
@@ -171,7 +173,9 @@ QUALIFIED_TYPES = (
 @pytest.mark.parametrize(
     ("mode", "kinds"), [("ORACLE", ORACLE_TYPES + QUALIFIED_TYPES), ("", QUALIFIED_TYPES)]
 )
-def test_types_of_oracle(mariadb: LocalServer, mode: str, kinds: tuple[str, ...]) -> None:
+def test_oracle_mode_types_give_the_schema_of_the_server(
+    mariadb: LocalServer, mode: str, kinds: tuple[str, ...]
+) -> None:
     with new_database(mariadb, "oracle") as name, Follower.of(mariadb, name) as follower:
         with mariadb.connect(database=name) as connection:
             cursor = connection.cursor()
@@ -190,7 +194,7 @@ def test_types_of_oracle(mariadb: LocalServer, mode: str, kinds: tuple[str, ...]
         assert ours == theirs
 
 
-def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
+def test_alter_keeps_unwritten_labels_and_makes_lossy_ones_unknown(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE t (a ENUM('ж') CHARACTER SET utf8, b INT)")
@@ -204,7 +208,7 @@ def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
     assert "not in latin1," in str(follower.now("t"))
 
 
-def test_a_definition_that_a_client_copied(follower: Follower) -> None:
+def test_utf8_definition_declared_as_latin1_makes_schema_unknown(follower: Follower) -> None:
     """UTF-8 over a connection that says latin1: the server has what it was told, `Ã©`."""
     shown = "CREATE TABLE `t` (\n  `é` int(11) DEFAULT NULL,\n  `e` enum('é') DEFAULT NULL\n)"
     with follower.server.connect(database=DATABASE) as connection:
@@ -216,7 +220,7 @@ def test_a_definition_that_a_client_copied(follower: Follower) -> None:
     assert "character set that its client declared" in str(follower.now("t"))
 
 
-def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> None:
+def test_set_statement_that_changes_sql_mode_makes_schema_unknown(mariadb: LocalServer) -> None:
     """MariaDB reads them as the session would have, and logs them as if they had been read so."""
     with new_database(mariadb, "read_with") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
@@ -232,7 +236,7 @@ def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> No
         assert follower.now("w") == follower.from_server()["w"]
 
 
-def test_letters_beyond_the_bmp(follower: Follower) -> None:
+def test_labels_beyond_bmp_in_create_select_make_schema_unknown(follower: Follower) -> None:
     """The server keeps none in names, and writes none in its own statements."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -248,7 +252,7 @@ def test_letters_beyond_the_bmp(follower: Follower) -> None:
     assert "beyond U+FFFF" in str(follower.now("f"))
 
 
-def test_labels_with_a_byte_of_0(follower: Follower) -> None:
+def test_labels_with_zero_byte_equal_those_of_the_server(follower: Follower) -> None:
     """The server keeps what is in front of it."""
     written = (
         r"e ENUM('a\0b', 'c', '\0x', ' \0', 'd\0 ', 'e \0') CHARACTER SET {0},"
@@ -271,7 +275,7 @@ def test_labels_with_a_byte_of_0(follower: Follower) -> None:
         assert follower.now(name) == schema, name
 
 
-def test_a_letter_of_sjis_that_looks_like_a_backslash(follower: Follower) -> None:
+def test_sjis_letter_decoded_as_backslash_makes_schema_unknown(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE, charset="latin1") as connection:
         cursor = connection.cursor()
         cursor.execute("SET NAMES sjis")

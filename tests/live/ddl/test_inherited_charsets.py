@@ -59,7 +59,7 @@ def texts(path: Path, **options: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("charset", "collation", "columns", "text", "says"), CASES)
-def test_a_database_that_no_file_tells(
+def test_unknown_database_charset_is_rejected_only_if_needed(
     charset: str,
     collation: str,
     columns: str,

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
         ("id INT PRIMARY KEY, b INT NOT NULL, UNIQUE (b)", ["DROP PRIMARY KEY"], True),
     ],
 )
-def test_the_log_is_read_only_where_the_server_shows_a_key(
+def test_binlog_is_searched_for_a_key_only_if_the_server_shows_one(
     any_server: Server,
     any_database: str,
     new_stream: NewStream,

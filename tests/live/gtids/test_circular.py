@@ -42,7 +42,7 @@ def _has(server: LocalServer, count: int) -> bool:
 
 
 @pytest.mark.parametrize("options", [REPLICATION_OPTIONS, [*WITHOUT_GTIDS, "--log-slave-updates"]])
-def test_each_row_is_delivered_once(options: list[str]) -> None:
+def test_circular_replication_delivers_each_row_once(options: list[str]) -> None:
     with circle(options) as servers:
         streams = [Spark(new_reader(server, "shop.t")) for server in servers]
         begun = [stream.latest(stream.initial()) for stream in streams]
@@ -71,7 +71,7 @@ def test_each_row_is_delivered_once(options: list[str]) -> None:
             assert len(set(ids(rows))) == len(rows)
 
 
-def test_a_circle_without_log_slave_updates_is_rejected() -> None:
+def test_circular_replication_without_log_slave_updates_is_rejected() -> None:
     """The rows of the other server are in no binlog of this one."""
     with circle([*WITHOUT_GTIDS, "--skip-log-slave-updates"]) as servers:
         for server in servers:

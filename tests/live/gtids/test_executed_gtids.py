@@ -72,7 +72,7 @@ def write(server: Server, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
-def test_offsets_have_the_executed_set(
+def test_offsets_contain_the_executed_gtid_set(
     gtid_server: Server, new_stream: NewStream, implementation: Implementation
 ) -> None:
     server = gtid_server

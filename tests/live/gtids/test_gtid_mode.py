@@ -24,7 +24,7 @@ def switchable(live_server: Server) -> Iterator[Server]:
     ("before", "behind", "advice"),
     [("OFF", "ON", "ON_PERMISSIVE"), ("ON", "OFF", "OFF_PERMISSIVE")],
 )
-def test_a_switch_while_the_stream_is_behind(
+def test_gtid_mode_switch_while_behind_is_rejected_until_permissive(
     *,
     switchable: Server,
     database: str,

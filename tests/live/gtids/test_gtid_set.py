@@ -30,7 +30,9 @@ def random_text(rng: random.Random, *, newer: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["mysql56", "live_server", "mysql9"])
-def test_operations_are_the_server_s(name: str, request: pytest.FixtureRequest) -> None:
+def test_gtid_set_operations_equal_those_of_the_server(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(name)
     rng = random.Random(20261127)
     newer = name == "mysql9"

@@ -34,7 +34,7 @@ def until_it_ends(stream: DumpStream) -> None:
         pass
 
 
-def test_the_same_server_id(any_server: Server) -> None:
+def test_same_server_id_ends_the_older_dump_on_mariadb_only(any_server: Server) -> None:
     """On MySQL both connections stay, because their UUIDs differ."""
     with dumping(any_server) as first, dumping(any_server) as second:
         if any_server.is_mariadb:
@@ -46,7 +46,9 @@ def test_the_same_server_id(any_server: Server) -> None:
         second.next_event()
 
 
-def test_the_same_server_id_of_a_range_is_drawn_again(any_server: Server) -> None:
+def test_server_id_clash_in_range_raises_lost_connection_error_on_mariadb(
+    any_server: Server,
+) -> None:
     with dumping(any_server, (77, 78)) as first, dumping(any_server) as second:
         if any_server.is_mariadb:
             # 78 is no clash, and the first one stays.
@@ -57,7 +59,9 @@ def test_the_same_server_id_of_a_range_is_drawn_again(any_server: Server) -> Non
         second.next_event()
 
 
-def test_the_same_uuid(any_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_replica_uuid_ends_the_older_dump(
+    any_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Both have random ones, so that only a mistake of this package could cause it."""
     monkeypatch.setattr(client_module, "uuid4", lambda: "11111111-1111-1111-1111-111111111111")
     with dumping(any_server, (77, 77)) as first, dumping(any_server, (77, 77)) as second:
@@ -67,7 +71,9 @@ def test_the_same_uuid(any_server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         second.next_event()
 
 
-def test_two_streams_with_the_same_server_id(any_server: Server, any_database: str) -> None:
+def test_streams_with_same_server_id_conflict_on_mariadb_only(
+    any_server: Server, any_database: str
+) -> None:
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
     streams = [
         Spark(new_reader(any_server, f"{any_database}.t", serverId="77", retryTimeout="20s"))

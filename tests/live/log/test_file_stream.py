@@ -92,7 +92,7 @@ class Shop:
         pytest.param(4_000, 20, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_archive_that_grows_while_the_query_is_killed(
+def test_killed_query_reads_growing_archive_exactly_once(
     server: LocalServer, tmp_path: Path, changes: int, kills: int
 ) -> None:
     """A batch that runs again gives the same rows (see `stream_driver`)."""
@@ -185,7 +185,7 @@ def purge(server: LocalServer, archive: Archive) -> None:
 
 
 @pytest.mark.sample(2)
-def test_from_the_archive_to_the_server_and_back(
+def test_switching_between_archive_and_server_keeps_rows_equal_to_select(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
     stream, archive, shop = moved
@@ -210,7 +210,7 @@ def test_from_the_archive_to_the_server_and_back(
 
 
 @pytest.mark.sample(2)
-def test_a_purged_backlog_of_a_query_with_a_snapshot(
+def test_purged_backlog_read_from_archive_needs_no_new_snapshot(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
     stream, archive, shop = moved
@@ -234,7 +234,7 @@ def test_a_purged_backlog_of_a_query_with_a_snapshot(
 
 
 @pytest.mark.sample(2)
-def test_a_server_that_crashes_and_stops(
+def test_archive_with_files_of_crashes_and_stops_equals_select(
     server: LocalServer,
     moved: tuple[FileStream, Archive, Shop],
     monkeypatch: pytest.MonkeyPatch,
@@ -256,7 +256,7 @@ def test_a_server_that_crashes_and_stops(
 
 
 @pytest.mark.sample(2)
-def test_files_of_another_server_are_refused(
+def test_files_of_another_server_are_rejected(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
     """Its binlog has files of the same names."""

@@ -53,7 +53,7 @@ def files(any_server: Server, any_database: str, tmp_path: Path) -> Sequence[str
     return names
 
 
-def test_a_log_with_and_without_a_gap(
+def test_missing_file_between_others_raises_binlog_gap_error(
     files: Sequence[str], any_database: str, tmp_path: Path
 ) -> None:
     tables = f"{any_database}.t"
@@ -73,7 +73,9 @@ def test_a_log_with_and_without_a_gap(
     assert ids(tmp_path, tables) == list(range(ROTATES))
 
 
-def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) -> None:
+def test_renamed_files_are_read_only_if_unnumbered_and_consecutive(
+    files: Sequence[str], any_database: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "renamed"
     for names, are_one in (
         ({0: "mysql-bin.000001", 1: "mysql-bin.000002"}, False),
@@ -94,7 +96,7 @@ def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) 
         shutil.rmtree(folder)
 
 
-def test_a_copy_that_ends_anywhere(
+def test_truncated_file_yields_whole_transactions_with_a_warning(
     any_server: Server, any_database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file's copy as it goes while the server writes it: of two transactions, one row each."""
@@ -117,7 +119,9 @@ def test_a_copy_that_ends_anywhere(
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-def test_a_server_that_came_back(own_server: LocalServer, tmp_path: Path, how: str) -> None:
+def test_files_left_by_restarts_are_read_and_checked_for_gaps(
+    own_server: LocalServer, tmp_path: Path, how: str
+) -> None:
     """Files that end without a ROTATE, as the server left them on its disk."""
     own_server.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
     for n in range(3):

@@ -57,7 +57,7 @@ def _refused(stream: Spark) -> str:
     return caught.value.message
 
 
-def test_filters_by_database(
+def test_server_filter_that_excludes_a_captured_database_is_rejected(
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,
     caplog: pytest.LogCaptureFixture,
@@ -85,7 +85,7 @@ def test_filters_by_database(
     assert new_stream(server, "shop.*").initial()["file"]
 
 
-def test_a_server_that_comes_back_with_a_filter(
+def test_binlog_filter_set_by_restart_raises_binlog_settings_error(
     restarted: Callable[..., LocalServer], new_stream: NewStream
 ) -> None:
     """What was read before is delivered; then nothing is passed over in silence."""
@@ -102,7 +102,7 @@ def test_a_server_that_comes_back_with_a_filter(
         stream.next_batch(end)
 
 
-def test_an_account_that_may_no_longer_ask(
+def test_resume_without_replication_client_grant_warns_once(
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,
     caplog: pytest.LogCaptureFixture,
@@ -125,7 +125,7 @@ def test_an_account_that_may_no_longer_ask(
     assert record.getMessage().startswith("not checked whether the binlog has all changes")
 
 
-def test_a_replica(
+def test_running_replica_without_log_slave_updates_is_rejected(
     request: pytest.FixtureRequest,
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,

@@ -88,7 +88,7 @@ def begun(stream: Spark) -> Offset:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("rotations", [0, 2, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_a_stream_goes_on_in_the_new_name(
+def test_stream_continues_after_base_name_change(
     shop: LocalServer, new_stream: NewStream, how: str, rotations: int
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -112,7 +112,7 @@ def test_a_stream_goes_on_in_the_new_name(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_back_and_forth_with_lower_numbers(
+def test_repeated_base_name_changes_deliver_every_row_in_order(
     shop: LocalServer, new_stream: NewStream, how: str
 ) -> None:
     """aaa, bbb, aaa again, and ccc of which nothing is wanted; some files have no transaction."""
@@ -140,7 +140,9 @@ def test_back_and_forth_with_lower_numbers(
         assert (found, again) == (rows, end)
 
 
-def test_planned_batches_come_again(shop: LocalServer, new_stream: NewStream) -> None:
+def test_replay_across_base_name_change_returns_equal_rows(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     """Before the change, across it and after it, in a process of its own."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
@@ -162,7 +164,9 @@ def test_planned_batches_come_again(shop: LocalServer, new_stream: NewStream) ->
     assert follow(stream, offsets[-1], 1)[0] == [3]
 
 
-def test_available_now_ends_in_the_new_name(shop: LocalServer, new_stream: NewStream) -> None:
+def test_available_now_reads_to_the_end_across_base_name_changes(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -189,7 +193,7 @@ def test_available_now_ends_in_the_new_name(shop: LocalServer, new_stream: NewSt
     assert (got, start["epoch"]) == ([1, 2, 3, 4, 5], 3)
 
 
-def test_runs_of_trigger_once_take_one_sequence_each(
+def test_trigger_once_reads_one_sequence_of_files_per_run(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -207,7 +211,9 @@ def test_runs_of_trigger_once_take_one_sequence_each(
     assert runs == [([1], 0), ([], 1), ([2], 1)]
 
 
-def test_a_sequence_that_was_purged(shop: LocalServer, new_stream: NewStream) -> None:
+def test_purged_sequence_of_files_raises_binlog_purged_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     """Nothing is known of what lay between: there is no way on in the new name."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
@@ -243,7 +249,7 @@ def read_batch(server: LocalServer, start: str, end: str = "latest") -> list[dic
 
 
 @pytest.mark.parametrize("rotations", [0, 6])
-def test_a_batch_read_spans_names(shop: LocalServer, rotations: int) -> None:
+def test_batch_read_spans_base_name_changes(shop: LocalServer, rotations: int) -> None:
     insert(shop, TABLE, 1)
     start = "{}:{}".format(*shop.position())
     insert(shop, TABLE, 2)
@@ -263,7 +269,7 @@ def test_a_batch_read_spans_names(shop: LocalServer, rotations: int) -> None:
         read_batch(shop, middle, start)
 
 
-def test_a_batch_read_has_the_columns_of_each_place(shop: LocalServer) -> None:
+def test_batch_read_across_base_names_uses_columns_valid_at_each_row(shop: LocalServer) -> None:
     """Where the log has the table's CREATE, in whichever file."""
     start = "{}:{}".format(*shop.position())
     for number, name in enumerate(("aaa-bin", "bbb-bin", "aaa-bin")):
@@ -287,7 +293,7 @@ def test_a_batch_read_has_the_columns_of_each_place(shop: LocalServer) -> None:
         read_batch(shop, start)
 
 
-def test_an_unknown_table_that_is_shown_later_lacks_no_grant(
+def test_unknown_schema_error_suggests_no_grant_if_ddl_is_in_next_sequence(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     """Its columns are known from its next DDL on, which lies in the next sequence."""
@@ -301,7 +307,7 @@ def test_an_unknown_table_that_is_shown_later_lacks_no_grant(
     assert "GRANT" not in error.value.message
 
 
-def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
+def test_start_time_is_searched_in_binlog_index_order(shop: LocalServer) -> None:
     """The first file is the oldest, whatever its number is."""
     for number, name in enumerate(("ccc-bin", "bbb-bin", "aaa-bin")):
         restart_with_log_name(shop, name)
@@ -316,7 +322,7 @@ def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
         assert ids(read_batch(shop, start)) == [*range(number, 3)]
 
 
-def test_lag_counts_through_the_names(
+def test_lag_bytes_include_files_of_all_base_names(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lag_module, "_POLL_SECONDS", 0.05)
@@ -354,7 +360,9 @@ def test_lag_counts_through_the_names(
     assert report(end, 0)["seconds_behind"] == 0
 
 
-def test_a_missing_file_at_the_end_of_a_name(shop: LocalServer, new_stream: NewStream) -> None:
+def test_missing_last_file_of_a_base_name_raises_binlog_gap_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     """The file before tells of it: what it had is lost, and the stream must not pass over it."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
@@ -378,7 +386,9 @@ def test_a_missing_file_at_the_end_of_a_name(shop: LocalServer, new_stream: NewS
         stream.next_batch(middle)
 
 
-def test_a_missing_file_in_the_middle_of_a_name(shop: LocalServer, new_stream: NewStream) -> None:
+def test_missing_middle_file_of_a_base_name_raises_binlog_gap_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -406,7 +416,7 @@ def reset_master(server: LocalServer) -> None:
     server.reset_binlog()
 
 
-def test_the_next_sequence_is_replaced_before_it_is_entered(
+def test_next_sequence_replaced_before_reading_raises_binlog_replaced_error(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     """The tail has met it, while Spark was busy with what comes before."""
@@ -426,9 +436,7 @@ def test_the_next_sequence_is_replaced_before_it_is_entered(
 
 
 @pytest.mark.parametrize("kept", ["only the last file", "all files"])
-def test_a_dump_that_outlives_reset_master_passes_over_no_file(
-    shop: LocalServer, kept: str
-) -> None:
+def test_dump_continued_after_reset_master_raises_an_error(shop: LocalServer, kept: str) -> None:
     """The server continues it in the file at its place in the new index, whichever that is."""
     if kept == "only the last file":
         shop.execute("PURGE BINARY LOGS TO 'aaa-bin.000004'")
@@ -446,7 +454,7 @@ def test_a_dump_that_outlives_reset_master_passes_over_no_file(
             assert {event.file for event in dump} == {"aaa-bin.000004"}
 
 
-def test_a_lost_last_event_is_no_end_of_a_sequence(
+def test_truncated_last_event_of_a_sequence_raises_binlog_replaced_error(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -466,7 +474,7 @@ def test_a_lost_last_event_is_no_end_of_a_sequence(
 
 
 @pytest.mark.parametrize("names", [("aaa-bin.000004", "bbb-bin.000005"), ("b.000002", "a.000001")])
-def test_files_of_two_names_are_no_chain(
+def test_files_with_two_base_names_raise_binlog_gap_error(
     shop: LocalServer, tmp_path: Path, names: tuple[str, str]
 ) -> None:
     """Which of them is older is not told by files alone."""
@@ -483,7 +491,9 @@ def test_files_of_two_names_are_no_chain(
 
 
 @pytest.mark.parametrize("when", ["between batches", "of a planned batch"])
-def test_a_load_goes_on(shop: LocalServer, new_stream: NewStream, when: str) -> None:
+def test_snapshot_across_base_name_changes_equals_select(
+    shop: LocalServer, new_stream: NewStream, when: str
+) -> None:
     """Loaded rows never count for newer than what the log has behind them."""
     values = ",".join(f"({number})" for number in range(2000))
     shop.execute(
@@ -548,7 +558,9 @@ def left_by(rows: list[dict[str, Any]]) -> set[int]:
 
 
 @pytest.mark.parametrize("table", ["t", "other"])
-def test_xa_across_the_names(shop: LocalServer, new_stream: NewStream, table: str) -> None:
+def test_xa_transaction_across_base_names_is_rejected_only_if_captured(
+    shop: LocalServer, new_stream: NewStream, table: str
+) -> None:
     """Of another table it is passed, whether the stream has seen its XA PREPARE or not."""
     shop.execute("CREATE TABLE shop.other (id INT PRIMARY KEY)")
     stream = new_stream(shop, TABLE)

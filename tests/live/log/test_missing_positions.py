@@ -61,7 +61,7 @@ def events_in(path: Path, *, may_be_cut: bool = False) -> list[Event]:
     return events
 
 
-def test_a_dump_equals_select_and_the_file(
+def test_dump_without_event_positions_equals_file_and_select(
     logged: tuple[LocalServer, tuple[str, int], Path],
 ) -> None:
     server, start, path = logged
@@ -77,7 +77,7 @@ def test_a_dump_equals_select_and_the_file(
         replay.assert_equals(schema.database, schema.table, rows)
 
 
-def test_a_file_that_ends_inside_an_event(
+def test_incomplete_last_event_is_left_out_unless_its_length_is_wrong(
     logged: tuple[LocalServer, tuple[str, int], Path], tmp_path: Path
 ) -> None:
     """The event is left out, unless its length hides transactions that follow it."""
@@ -100,7 +100,7 @@ def test_a_file_that_ends_inside_an_event(
         assert caught.value.position == event.start
 
 
-def test_an_event_that_is_missing_is_noticed_at_the_next_position(
+def test_missing_event_is_detected_at_the_next_position(
     logged: tuple[LocalServer, tuple[str, int], Path], tmp_path: Path
 ) -> None:
     _, _, path = logged

@@ -60,7 +60,9 @@ def refused(found: Iterable[object], position: Position) -> str:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
-def test_every_position_inside_an_event(any_server: Server, any_database: str, value: str) -> None:
+def test_position_inside_an_event_raises_invalid_position_error(
+    any_server: Server, any_database: str, value: str
+) -> None:
     log, file, start, end = logged(any_server, any_database, value)
     for pos in range(start + 1, end):
         position = Position.of(file, pos)
@@ -74,7 +76,9 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
 
 
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
-def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
+def test_checkpoint_of_another_binlog_raises_binlog_replaced_error(
+    any_server: Server, any_database: str, value: str
+) -> None:
     """The same file up to some place, as in a restored copy, and then other events."""
     log, file, start, end = logged(any_server, any_database, value)
     head = log.fingerprint_at(Position.of(file, FIRST_EVENT))

@@ -104,7 +104,7 @@ def told(rows: list[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("how", ["restarted", "disconnected"])
-def test_continues_at_the_oldest_file(
+def test_stream_without_fail_on_data_loss_continues_after_purge_with_gap_row(
     own: LocalServer,
     table: str,
     new_stream: NewStream,
@@ -151,7 +151,7 @@ def test_continues_at_the_oldest_file(
     assert told(reading.rows) == [1, "gap", 3, 4, 5]
 
 
-def test_gap_row_is_delivered_only_if_it_is_asked_for(
+def test_gap_row_is_left_out_unless_operations_include_gap(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table)
@@ -168,7 +168,7 @@ def test_gap_row_is_delivered_only_if_it_is_asked_for(
     assert "gap" not in end
 
 
-def test_stops_by_default_and_says_where_it_could_continue(
+def test_purged_position_stops_the_stream_and_names_the_first_available_one(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table)
@@ -189,7 +189,9 @@ def test_stops_by_default_and_says_where_it_could_continue(
     assert (caught.value.file, caught.value.position) == (start["file"], start["pos"])
 
 
-def test_batch_read_fails_with_either_setting(own: LocalServer, table: str) -> None:
+def test_batch_read_of_purged_files_raises_binlog_purged_error(
+    own: LocalServer, table: str
+) -> None:
     file, pos = own.position()
     purge(own)
     for setting in ("true", "false"):
@@ -200,7 +202,7 @@ def test_batch_read_fails_with_either_setting(own: LocalServer, table: str) -> N
             MySQLBinlogReader(parse_options(given), output_schema(StringType())).partitions()
 
 
-def test_columns_that_changed_their_names_in_the_lost_part(
+def test_columns_renamed_in_a_gap_keep_their_values(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     """The table map stays as it was: rows would be read under each other's names."""
@@ -221,7 +223,7 @@ def test_columns_that_changed_their_names_in_the_lost_part(
     assert json.loads(reading.rows[-1]["after"]) == {"id": 3, "a": "a", "b": "b"}
 
 
-def test_rows_before_a_change_of_names_behind_the_gap_are_not_mislabelled(
+def test_rows_before_column_rename_after_a_gap_raise_unknown_schema_error(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -240,7 +242,7 @@ def test_rows_before_a_change_of_names_behind_the_gap_are_not_mislabelled(
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
-def test_reset_binlog_is_no_purge(
+def test_reset_binlog_is_rejected_regardless_of_fail_on_data_loss(
     own: LocalServer, table: str, new_stream: NewStream, setting: str
 ) -> None:
     while not own.position()[0].endswith("3"):
@@ -270,7 +272,7 @@ def test_reset_binlog_is_no_purge(
             new_stream(own, table, failOnDataLoss=setting).next_batch(start)
 
 
-def test_planned_batch_is_lost_as_a_whole(
+def test_planned_batch_in_purged_files_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -298,7 +300,7 @@ def test_planned_batch_is_lost_as_a_whole(
         new_stream(own, table).rows(start, middle)
 
 
-def test_planned_batch_that_reaches_into_an_available_file_is_lost_as_a_whole(
+def test_planned_batch_partly_in_purged_files_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -320,7 +322,7 @@ def test_planned_batch_that_reaches_into_an_available_file_is_lost_as_a_whole(
     assert (ids(again.rows(middle, end)), end["epoch"]) == ([3], 0)
 
 
-def test_available_now_ends_past_the_gap(
+def test_available_now_delivers_gap_row_and_later_rows(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -338,7 +340,9 @@ def test_available_now_ends_past_the_gap(
     assert told(got) == ["gap", 2]
 
 
-def test_purged_twice(own: LocalServer, table: str, new_stream: NewStream) -> None:
+def test_second_purge_gives_a_gap_row_from_the_end_of_the_first_gap(
+    own: LocalServer, table: str, new_stream: NewStream
+) -> None:
     """The position after the first gap is gone, too, before it is read from."""
     stream = new_stream(own, table, **CONTINUE)
     start = begun(stream)
@@ -370,7 +374,7 @@ def logs_xa_when_it_is_prepared(server: LocalServer) -> bool:
 
 
 @pytest.mark.parametrize("is_delivered", [True, False], ids=["pending", "in the lost part"])
-def test_xa_transaction_whose_rows_are_lost(
+def test_commit_of_xa_transaction_with_purged_rows_gives_a_gap_row(
     own: LocalServer, table: str, new_stream: NewStream, is_delivered: bool
 ) -> None:
     """A second gap is where it is committed: its rows are in no file."""
@@ -410,7 +414,7 @@ def test_xa_transaction_whose_rows_are_lost(
     assert end["gtid"] == executed_on(own)
 
 
-def test_planned_batch_with_an_xa_transaction_whose_rows_are_lost(
+def test_planned_batch_with_purged_xa_rows_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     if not logs_xa_when_it_is_prepared(own):
@@ -441,7 +445,7 @@ def test_planned_batch_with_an_xa_transaction_whose_rows_are_lost(
     assert told(again.rows(middle, end)) == [5]
 
 
-def test_snapshot_in_progress_begins_again(
+def test_snapshot_interrupted_by_a_gap_restarts_and_equals_select(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     """What was read is old: the rows of a table that is not complete are as SELECT shows them."""
@@ -510,7 +514,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
-def test_another_server_that_has_the_purged_part_comes_first(
+def test_purged_part_is_read_from_another_host_that_still_has_it(
     pair: list[LocalServer], new_stream: NewStream, setting: str
 ) -> None:
     primary, replica = pair
@@ -562,7 +566,7 @@ def test_another_server_that_has_the_purged_part_comes_first(
     assert start["gtid"] == executed_on(replica)
 
 
-def test_another_server_under_the_same_name_proves_no_purge(
+def test_planned_batch_on_another_server_is_rejected_instead_of_a_gap(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     """It has not the file of a planned batch: that says nothing about the server of the batch."""

@@ -94,7 +94,7 @@ def _changes(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.sample(3)
-def test_relay_logs_hold_the_changes_of_the_source(pair: Pair, tmp_path: Path) -> None:
+def test_relay_logs_contain_the_changes_of_the_source(pair: Pair, tmp_path: Path) -> None:
     source, replica = pair.source, pair.replica
     pair.begin()
     source.execute(

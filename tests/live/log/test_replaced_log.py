@@ -90,7 +90,7 @@ REPLACED = [with_same_sizes, with_more, with_less, with_other_sizes]
 
 @pytest.mark.parametrize("trigger", ["default", "available now"])
 @pytest.mark.parametrize("replace", REPLACED)
-def test_reset_master_under_a_stopped_stream(
+def test_reset_master_while_stopped_raises_binlog_replaced_error(
     shop: LocalServer,
     new_stream: NewStream,
     replace: Callable[[LocalServer, Offset], None],
@@ -119,7 +119,7 @@ def with_same_sizes_and_more(server: LocalServer, place: Offset) -> None:
 @pytest.mark.parametrize(
     "replace", [with_same_sizes_and_more, with_more, with_less, with_other_sizes]
 )
-def test_reset_master_under_a_running_stream(
+def test_reset_master_while_running_raises_binlog_replaced_error(
     shop: LocalServer,
     new_stream: NewStream,
     replace: Callable[[LocalServer, Offset], None],
@@ -139,7 +139,7 @@ def test_reset_master_under_a_running_stream(
         stream.next_batch(end)
 
 
-def test_an_idle_stream_is_left_alone(
+def test_idle_stream_keeps_its_connection_during_replacement_checks(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is looked after at every heartbeat here, and keeps its connection."""
@@ -166,7 +166,9 @@ def test_an_idle_stream_is_left_alone(
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
-def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum: str) -> None:
+def test_server_restored_from_file_copy_raises_binlog_replaced_error(
+    shop: LocalServer, new_stream: NewStream, checksum: str
+) -> None:
     """The file has the same beginning then; what was written behind it is other."""
     shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
     insert(shop, TABLE, 0)
@@ -189,7 +191,9 @@ def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum:
         new_stream(shop, TABLE).rows(start, end)
 
 
-def test_a_log_that_was_not_replaced(shop: LocalServer, new_stream: NewStream) -> None:
+def test_restarts_and_rotations_keep_offsets_and_batches_valid(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     """Restarts, rotations and kills of the connection are none; the same place is the same text."""
     stream = new_stream(shop, TABLE)
     start = stream.initial()

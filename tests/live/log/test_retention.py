@@ -91,7 +91,7 @@ def wait_for_less(spark: Spark, than: float) -> None:
     wait_until(lambda: (left(spark) or 0) < than, "less is left")
 
 
-def test_server_goes_by_the_time_at_which_a_file_was_last_written(own: LocalServer) -> None:
+def test_server_purges_files_by_the_time_of_their_last_write(own: LocalServer) -> None:
     """Neither by the times of its events, nor by when it was begun."""
     assert own.datadir is not None
     assert known_retention(own) == DAY
@@ -118,7 +118,7 @@ def test_server_goes_by_the_time_at_which_a_file_was_last_written(own: LocalServ
     assert own.binlog_files()[0][0] == old
 
 
-def test_warns_once_each_time(
+def test_upcoming_purge_of_unread_file_warns_once(
     own: LocalServer, stream: tuple[Spark, Offset], caplog: pytest.LogCaptureFixture
 ) -> None:
     spark, start = stream
@@ -143,7 +143,7 @@ def test_warns_once_each_time(
         wait_until(lambda: left(spark) is None, "nothing threatens it")
 
 
-def test_file_of_a_prepared_xa_transaction_counts(
+def test_upcoming_purge_of_prepared_xa_transaction_warns(
     own: LocalServer, stream: tuple[Spark, Offset], caplog: pytest.LogCaptureFixture
 ) -> None:
     if own.version().startswith("5.6"):
@@ -165,7 +165,7 @@ def test_file_of_a_prepared_xa_transaction_counts(
 
 
 @pytest.mark.parametrize("setting", ["0", "auto_purge=OFF"])
-def test_server_that_does_not_purge_on_its_own(
+def test_server_without_automatic_purge_gives_no_purge_warning(
     own: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, setting: str
 ) -> None:
     if setting == "0":

@@ -119,7 +119,7 @@ def spans_of(
     return spans
 
 
-def test_a_tail_makes_the_same_spans(any_server: Server, log: Log) -> None:
+def test_tail_spans_are_equal_in_both_implementations(any_server: Server, log: Log) -> None:
     """Their ends, bytes and pieces, and what they hold."""
     spans = [
         # What the servers' DDL makes of schemas is no affair of the scan.
@@ -147,7 +147,7 @@ def expected_events(server: Server, log: Log) -> list[Event]:
     return [event for event in kept if Position.of(event.file, event.end) <= end]
 
 
-def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
+def test_fetched_range_contains_the_captured_events(any_server: Server, log: Log) -> None:
     expected = expected_events(any_server, log)
     assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
     pulled = ReconnectingLog(settings_of(any_server))
@@ -162,7 +162,7 @@ def cut_points() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_pull_whose_connection_breaks_again_and_again(
+def test_fetched_range_is_complete_after_repeated_disconnects(
     any_server: Server, log: Log, prefetch: bool
 ) -> None:
     """In the middle of events, transactions and packets: nothing is lost, nothing comes twice."""
@@ -176,7 +176,7 @@ def test_a_pull_whose_connection_breaks_again_and_again(
     assert found == expected
 
 
-def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log: Log) -> None:
+def test_tail_events_are_complete_after_repeated_disconnects(any_server: Server, log: Log) -> None:
     expected = expected_events(any_server, log)
     # Then one that gets through: a transaction begins again with each connection. Short ones that
     # ask for the server's end take some of them.
@@ -195,7 +195,7 @@ def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log:
     assert len(missing) == 2
 
 
-def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
+def test_closing_a_fetched_range_ends_its_dump_thread(any_server: Server, log: Log) -> None:
     before = set(any_server.dump_threads())
     blocks = captured_blocks(
         ReconnectingLog(settings_of(any_server)),

@@ -92,7 +92,7 @@ class InterruptedLog:
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["up to the end", "without end"])
-def test_dump_that_a_shutdown_ends_is_a_lost_connection(
+def test_dump_ended_by_shutdown_raises_lost_connection_error(
     server: LocalServer, blocking: bool
 ) -> None:
     shutdown = ShutDown(server)
@@ -107,7 +107,7 @@ def test_dump_that_a_shutdown_ends_is_a_lost_connection(
         assert inserts(client.dump(FILE, FIRST_EVENT, blocking=False)) == _EVENTS
 
 
-def test_executor_reads_on_after_a_restart(server: LocalServer) -> None:
+def test_executor_resumes_reading_after_server_restart(server: LocalServer) -> None:
     shutdown = ShutDown(server)
     events = ReconnectingLog(server.settings()).events(Position.of(FILE, FIRST_EVENT))
     first = next(event for event in events if event.type in _WRITES)
@@ -118,7 +118,7 @@ def test_executor_reads_on_after_a_restart(server: LocalServer) -> None:
     assert sum(event.type in _WRITES for event in events) == _EVENTS - 1
 
 
-def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalServer) -> None:
+def test_time_lookup_during_shutdown_raises_lost_connection_error(server: LocalServer) -> None:
     """Else a start would be after changes that are still in the binlog."""
     log, begin = ServerLog(server.settings()), Position.of(FILE, FIRST_EVENT)
     shutdown = ShutDown(server)
@@ -128,7 +128,9 @@ def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalSe
     assert first_since(log, [begin], time() + 3600) is None
 
 
-def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> None:
+def test_end_of_dump_from_before_a_restart_raises_lost_connection_error(
+    live_server: Server,
+) -> None:
     """The server is up again when it is asked."""
     with ReplicaClient.connect(live_server.settings()) as client:
         # A connection that is older than the server's process.
@@ -138,7 +140,7 @@ def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> 
             inserts(stream)
 
 
-def test_end_told_before_another_server_took_the_address_is_a_lost_connection(
+def test_end_of_dump_before_server_switch_raises_lost_connection_error(
     live_server: Server, mariadb: Server
 ) -> None:
     """As with a proxy, at a switchover."""

@@ -65,7 +65,7 @@ def followed(live_server: Server, database: str) -> Iterator[Followed]:
         yield Followed(live_server, client, database)
 
 
-def test_without_ddl_the_tables_look_as_they_do_now_from_the_start_on(followed: Followed) -> None:
+def test_schema_without_later_ddl_is_valid_from_the_start(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT PRIMARY KEY, v INT UNSIGNED)")
     followed.run("INSERT INTO t VALUES (1, 2)", "FLUSH BINARY LOGS", "TRUNCATE TABLE t")
     for place in (start, None):
@@ -78,7 +78,7 @@ def test_without_ddl_the_tables_look_as_they_do_now_from_the_start_on(followed: 
     assert [column.unsigned for column in schema.columns] == [False, True]
 
 
-def test_created_in_between(followed: Followed) -> None:
+def test_table_created_after_start_is_known_from_its_create(followed: Followed) -> None:
     start = followed.here()
     after = followed.run("CREATE TABLE t (id INT)")
     history = followed.history(start)
@@ -86,7 +86,7 @@ def test_created_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_altered_in_between(followed: Followed) -> None:
+def test_table_altered_after_start_is_known_only_from_its_alter(followed: Followed) -> None:
     """Before the ALTER nobody knows; from its end on it looks as it does now."""
     start = followed.run("CREATE TABLE t (id INT)")
     rows = followed.run("INSERT INTO t VALUES (1)")
@@ -97,7 +97,7 @@ def test_altered_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id", "v"]
 
 
-def test_created_and_altered_in_between(followed: Followed) -> None:
+def test_table_created_and_altered_after_start_has_each_version(followed: Followed) -> None:
     start = followed.here()
     created = followed.run("CREATE TABLE t (id INT)")
     altered = followed.run("ALTER TABLE t ADD v INT")
@@ -108,7 +108,7 @@ def test_created_and_altered_in_between(followed: Followed) -> None:
     assert followed.columns(history, again, "t") == ["v"]
 
 
-def test_dropped_in_between(followed: Followed) -> None:
+def test_table_dropped_after_start_is_unknown(followed: Followed) -> None:
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE stays (id INT)")
     start = followed.here()
     after = followed.run("DROP TABLE t")
@@ -119,7 +119,7 @@ def test_dropped_in_between(followed: Followed) -> None:
     assert followed.columns(history, start, "stays") == ["id"]
 
 
-def test_dropped_and_created_again(followed: Followed) -> None:
+def test_table_recreated_after_start_is_known_from_its_create(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (a INT)")
     dropped = followed.run("DROP TABLE t")
     after = followed.run("CREATE TABLE t (b INT, c INT)")
@@ -129,7 +129,7 @@ def test_dropped_and_created_again(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["b", "c"]
 
 
-def test_renamed_in_between(followed: Followed) -> None:
+def test_swapped_tables_are_known_only_from_the_rename(followed: Followed) -> None:
     """gh-ost's swap: under both names the old look must not be taken for the new one."""
     start = followed.run("CREATE TABLE t (a INT)", "CREATE TABLE _t_gho (a INT, b INT)")
     after = followed.run("RENAME TABLE t TO _t_del, _t_gho TO t")
@@ -141,7 +141,7 @@ def test_renamed_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "_t_gho") is None
 
 
-def test_a_database_that_was_dropped(followed: Followed) -> None:
+def test_dropped_database_ends_the_schemas_of_its_tables(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT)")
     name = followed.database
     created = followed.run("CREATE TABLE u (id INT)")
@@ -153,7 +153,7 @@ def test_a_database_that_was_dropped(followed: Followed) -> None:
     assert followed.columns(history, after, "t") is None
 
 
-def test_create_if_not_exists_that_created_nothing(followed: Followed) -> None:
+def test_create_if_not_exists_without_effect_keeps_columns(followed: Followed) -> None:
     start = followed.here()
     followed.run("CREATE TABLE t (id INT)")
     after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
@@ -161,7 +161,7 @@ def test_create_if_not_exists_that_created_nothing(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
+def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Followed) -> None:
     start = followed.here()
     after = followed.run(
         # Else the log alone has the server's default for the database's, whatever that is.
@@ -180,7 +180,7 @@ def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
     assert followed.columns(by_log, after, "gone") is None
 
 
-def test_under_constant_ddl_of_other_tables(followed: Followed) -> None:
+def test_constant_ddl_of_uncaptured_tables_does_not_prevent_a_baseline(followed: Followed) -> None:
     """Only DDL of what is wanted makes the look at information_schema start over."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE other (id INT)")
     stop = threading.Event()
@@ -208,7 +208,7 @@ def test_under_constant_ddl_of_other_tables(followed: Followed) -> None:
         altering.join()
 
 
-def test_what_touches_no_column_in_between(followed: Followed) -> None:
+def test_ddl_that_changes_no_column_keeps_the_schema_valid(followed: Followed) -> None:
     """The table looked then as it does now."""
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("ALTER TABLE t COMMENT 'x', ADD INDEX (id)", "CREATE INDEX i ON t (id)")
@@ -217,7 +217,7 @@ def test_what_touches_no_column_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_if_not_exists_in_between_is_no_proof(followed: Followed) -> None:
+def test_create_if_not_exists_gives_no_schema_before_a_later_alter(followed: Followed) -> None:
     """It may have created nothing: what holds at its end held in front of it, if it was there."""
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
@@ -228,7 +228,7 @@ def test_if_not_exists_in_between_is_no_proof(followed: Followed) -> None:
     assert followed.columns(followed.history(start), start, "t") is None
 
 
-def test_unwanted_tables_come_along(followed: Followed) -> None:
+def test_baseline_includes_uncaptured_tables_and_database_charset(followed: Followed) -> None:
     """A rename may make one wanted; those in databases of wanted tables come first."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE _t_new (id INT, v INT)")
     history, _ = history_of_server(
@@ -243,7 +243,7 @@ def test_unwanted_tables_come_along(followed: Followed) -> None:
     assert history.charset_at(followed.here(), followed.database) is not None
 
 
-def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followed) -> None:
+def test_database_charset_is_unknown_before_its_alter_database(followed: Followed) -> None:
     """In front of its ALTER it is not known, so neither is a table that was created there."""
     name = followed.database
     start = followed.run(f"ALTER DATABASE `{name}` CHARSET latin1")
@@ -263,7 +263,7 @@ def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followe
     assert history.at(after, name, "t") is not None
 
 
-def test_letters_that_the_server_does_not_show(
+def test_labels_beyond_bmp_are_taken_from_the_binlog(
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It has ? for those beyond U+FFFF; what the log has of labels goes before it."""
@@ -285,7 +285,7 @@ def test_letters_that_the_server_does_not_show(
     assert "shows a label of column 'e' as '?', and a letter beyond U+FFFF" in caplog.text
 
 
-def test_a_database_whose_name_differs_by_case(request: pytest.FixtureRequest) -> None:
+def test_database_charset_is_tracked_case_insensitively(request: pytest.FixtureRequest) -> None:
     """As above, where the server keeps names in lower case and statements have them as written."""
     request.getfixturevalue(own_kind().name)  # it says what is missing
     with own_kind()(["--lower-case-table-names=1"]) as server:
@@ -309,12 +309,12 @@ def test_a_database_whose_name_differs_by_case(request: pytest.FixtureRequest) -
         assert known.columns[0].charset == "latin1"
 
 
-def test_baselines_under_constant_alter_are_right(followed: Followed) -> None:
+def test_baselines_during_constant_alter_equal_the_tracked_schemas(followed: Followed) -> None:
     race(followed, BASELINES)
 
 
 @pytest.mark.slow
-def test_many_baselines_under_constant_alter_are_right(followed: Followed) -> None:
+def test_many_baselines_during_constant_alter_equal_the_tracked_schemas(followed: Followed) -> None:
     race(followed, 5_000)
 
 

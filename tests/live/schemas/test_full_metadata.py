@@ -140,7 +140,7 @@ def batch(server: Server, start: tuple[str, int], **more: str) -> list[dict[str,
 
 
 @pytest.mark.parametrize("tables", [TABLE, f"{DATABASE}.*"])
-def test_a_batch_read_needs_no_select(
+def test_batch_read_with_full_metadata_needs_no_select_grant(
     server: Server, tables: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     create(server)
@@ -150,7 +150,7 @@ def test_a_batch_read_needs_no_select(
         check(batch(server, start, tables=tables))
 
 
-def test_a_stream_needs_no_select(server: Server) -> None:
+def test_stream_with_full_metadata_needs_no_select_grant(server: Server) -> None:
     create(server)
     spark = Spark(new_reader(server, TABLE, **account(server)))
     offset = spark.initial()
@@ -165,14 +165,14 @@ def test_a_stream_needs_no_select(server: Server) -> None:
     check(rows)
 
 
-def test_a_name_that_the_account_could_see_must_exist(server: Server) -> None:
+def test_missing_table_with_select_grant_raises_unknown_table_error(server: Server) -> None:
     create(server)
     server.execute(f"GRANT SELECT ON {DATABASE}.* TO 'only_replicates'@'%'")
     with pytest.raises(UnknownTableError, match="neither the server nor the binlog"):
         batch(server, server.position(), tables=f"{DATABASE}.typo")
 
 
-def test_mariadb_needs_select_nevertheless(mariadb: Server) -> None:
+def test_mariadb_with_full_metadata_needs_select_grant(mariadb: Server) -> None:
     """Its metadata does not show that rows are the history of a system-versioned table."""
     create(mariadb)
     mariadb.execute(
@@ -194,7 +194,7 @@ def test_mariadb_needs_select_nevertheless(mariadb: Server) -> None:
         batch(mariadb, start, tables=f"{DATABASE}.*")
 
 
-def test_without_full_metadata_select_is_needed(server: Server) -> None:
+def test_select_grant_is_required_without_full_metadata(server: Server) -> None:
     create(server)
     server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
     with pytest.raises(UnknownTableError, match="SELECT grant"):

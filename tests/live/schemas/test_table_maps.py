@@ -17,7 +17,7 @@ from live.conftest import DATABASE, NewStream
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 
 
-def test_table_maps_fit_every_type(follower: Follower) -> None:
+def test_table_maps_of_every_type_match_schemas_tracked_from_ddl(follower: Follower) -> None:
     """What the server writes into its table maps is what is derived from the DDL."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -35,7 +35,9 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
 
 
 @pytest.mark.one_server
-def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
+def test_table_maps_of_random_tables_match_schemas_tracked_from_ddl(
+    follower: Follower, ddl_seed: int
+) -> None:
     """Random types, in every character set, under odd names."""
     random = Random(ddl_seed)
     with follower.server.connect(database=DATABASE) as connection:
@@ -53,7 +55,9 @@ def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None
     assert len(theirs) == 30
 
 
-def test_a_hashed_key_stops_a_stream(mariadb: Server, new_stream: NewStream) -> None:
+def test_hashed_unique_key_raises_schema_mismatch_error(
+    mariadb: Server, new_stream: NewStream
+) -> None:
     """MariaDB logs a column more for it, which no definition shows."""
     with new_database(mariadb, DATABASE):
         mariadb.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, b BLOB, UNIQUE (b))")

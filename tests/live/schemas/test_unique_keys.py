@@ -56,7 +56,7 @@ def keys_of(schema: TableSchema | str) -> set[tuple[str, ...]]:
     return set() if isinstance(schema, str) else {columns for _, columns in schema.unique_keys}
 
 
-def test_what_statements_make_of_keys(follower: Follower) -> None:
+def test_unique_keys_tracked_from_ddl_equal_those_of_the_server(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         for number, (keys, statements) in enumerate(KNOWN):
@@ -75,7 +75,9 @@ def test_what_statements_make_of_keys(follower: Follower) -> None:
 
 
 @pytest.mark.one_server
-def test_random_keys(follower: Follower, ddl_seed: int) -> None:
+def test_unique_keys_tracked_from_random_ddl_exist_on_the_server(
+    follower: Follower, ddl_seed: int
+) -> None:
     """Every key that is known is there, of a name that its index may have, after each statement."""
     random = Random(ddl_seed)
     names = ["a", "b", "c", "a_2", "b_2"]

@@ -80,7 +80,7 @@ def images(rows: list[dict[str, Any]], ignored: tuple[str, ...] = ()) -> list[An
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_stream_continues_on_the_upgraded_server(scenario: str, tmp_path: Path) -> None:
+def test_stream_continues_on_upgraded_server(scenario: str, tmp_path: Path) -> None:
     database = describe(scenario)["database"]
     files = captured_files(scenario)
     expected = read(str(files[0]).replace(".001.", ".*."), "json", tables=f"{database}.*")

@@ -159,7 +159,7 @@ def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
 # Rows.
 
 
-def test_rows_of_chunks(server: Server) -> None:
+def test_chunk_rows_equal_the_table_at_the_watermark_position(server: Server) -> None:
     chunks = planned(server, T, 33)
     assert len(chunks) == 4
     rows = Reading(server, *chunks).rows()
@@ -185,7 +185,7 @@ def test_rows_of_chunks(server: Server) -> None:
 
 
 @pytest.mark.parametrize("payload", ["json", "struct", "variant"])
-def test_payloads(server: Server, payload: str) -> None:
+def test_chunk_rows_have_the_requested_payload_type(server: Server, payload: str) -> None:
     reading = Reading(server, Chunk(T), payload=payload, tables=f"{DATABASE}.t")
     rows = reading.rows()
     assert len(rows) == 100
@@ -195,7 +195,7 @@ def test_payloads(server: Server, payload: str) -> None:
         assert set(rows[0]["after"]) == {"value", "metadata"}
 
 
-def test_a_task_keeps_its_connections(server: Server) -> None:
+def test_snapshot_task_reuses_its_connection_for_all_chunks(server: Server) -> None:
     server.execute(f"CREATE TABLE {DATABASE}.u LIKE {DATABASE}.t")
     chunks = [*planned(server, T, 10), Chunk((DATABASE, "u"))]
 
@@ -211,7 +211,7 @@ def test_a_task_keeps_its_connections(server: Server) -> None:
     assert connections() - before == ours + len(chunks) + 1
 
 
-def test_excluded_columns(server: Server) -> None:
+def test_excluded_columns_are_left_out_of_snapshot_rows(server: Server) -> None:
     reading = Reading(server, Chunk(T), excludeColumns="*.*.v")
     assert reading.images() == [{"id": n} for n in range(1, 101)]
     reading = Reading(server, *planned(server, T, 40), excludeColumns="*.*.id")
@@ -221,12 +221,12 @@ def test_excluded_columns(server: Server) -> None:
 @pytest.mark.parametrize(
     "condition", ["v > 500", "v = 1 OR v > 500", "v > 500 -- large ones", "v > 500 # OR TRUE"]
 )
-def test_conditions(server: Server, condition: str) -> None:
+def test_snapshot_where_condition_limits_chunk_rows(server: Server, condition: str) -> None:
     reading = Reading(server, *planned(server, T, 30), where_t=condition)
     assert [image["id"] for image in reading.images()] == list(range(51, 101))
 
 
-def test_a_condition_on_a_table_that_is_not_there(
+def test_condition_on_missing_table_raises_server_error(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not taken for the table's own absence, which would give no rows without an error."""
@@ -237,7 +237,7 @@ def test_a_condition_on_a_table_that_is_not_there(
     assert caught.value.code == 1146
 
 
-def test_names_and_texts(server: Server) -> None:
+def test_non_ascii_names_and_texts_are_read_unchanged(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.`tä``b` (`schlüssel` VARCHAR(20) CHARACTER SET latin1 PRIMARY"
         " KEY, `e` ENUM('ä', 'ß')) DEFAULT CHARSET utf8mb4",
@@ -250,7 +250,7 @@ def test_names_and_texts(server: Server) -> None:
     assert {row["table"] for row in rows} == {"tä`b"}
 
 
-def test_kinds_of_tables(server: Server) -> None:
+def test_partitioned_myisam_memory_and_keyless_tables_equal_select(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.parts (id INT, v INT, PRIMARY KEY (id, v)) PARTITION BY HASH (v)"
         " PARTITIONS 4",
@@ -273,7 +273,7 @@ def test_kinds_of_tables(server: Server) -> None:
         assert found == expected + Counter(more), name
 
 
-def test_generated_columns(server: Server) -> None:
+def test_generated_columns_in_snapshot_equal_logged_ones(server: Server) -> None:
     if server.version().startswith("5.6"):
         pytest.skip("from 5.7 on")
     stored = "PERSISTENT" if "Maria" in server.version() else "STORED"
@@ -292,7 +292,7 @@ def test_generated_columns(server: Server) -> None:
 # Tables that change in the meantime.
 
 
-def test_altered_behind_the_watermark(
+def test_alter_after_watermark_moves_the_watermark(
     server: Server, behind_proof: Callable[[Callable[[], object]], None]
 ) -> None:
     behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT DEFAULT 5"))
@@ -304,7 +304,7 @@ def test_altered_behind_the_watermark(
     assert {place(row) for row in rows} == {server.position()}
 
 
-def test_another_engine_behind_the_watermark(
+def test_engine_change_after_watermark_moves_the_watermark(
     server: Server, behind_proof: Callable[[Callable[[], object]], None]
 ) -> None:
     """The proof for InnoDB is none for MyISAM."""
@@ -315,7 +315,9 @@ def test_another_engine_behind_the_watermark(
     assert {place(row) for row in rows} == {server.position()} != {start}
 
 
-def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rebuild_after_snapshot_start_moves_the_watermark(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Error 1412: the snapshot is older than the table, though it looks the same."""
     start = server.position()
     sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
@@ -327,7 +329,9 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
     assert {place(row) for row in rows} == {server.position()} != {start}
 
 
-def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_truncated_after_snapshot_start_yields_no_rows(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sql = f"TRUNCATE TABLE {DATABASE}.t"
     once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     assert Reading(server, *planned(server, T, 60)).rows() == []
@@ -351,7 +355,7 @@ def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.Monke
     ],
 )
 # pytest passes fixtures by name.
-def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
+def test_column_change_after_snapshot_start_yields_the_new_columns(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
@@ -375,7 +379,9 @@ def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
     assert {place(row) for row in rows} == {server.position()}
 
 
-def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_altered_at_each_attempt_raises_schema_mismatch_error(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     hold = pin_definition
     names = iter(range(100))
@@ -391,7 +397,7 @@ def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch
     assert next(names) == 5
 
 
-def test_no_table_is_altered_under_its_rows(
+def test_alter_succeeds_as_soon_as_all_rows_are_fetched(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An ALTER waits for the transaction, which ends with the last row that is fetched."""
@@ -416,7 +422,7 @@ def test_no_table_is_altered_under_its_rows(
     assert list(batches) == []
 
 
-def test_an_alter_that_waits_holds_nothing_up(
+def test_waiting_alter_does_not_block_the_snapshot(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request for the lock is queued after the ALTER, which waits for our rows."""
@@ -445,7 +451,7 @@ def test_an_alter_that_waits_holds_nothing_up(
 @pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
 @pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
 # pytest passes fixtures by name.
-def test_gone_tables(  # noqa: PLR0917
+def test_dropped_or_renamed_table_is_skipped_and_logged(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
     behind_proof: Callable[[Callable[[], object]], None],
@@ -468,13 +474,13 @@ def test_gone_tables(  # noqa: PLR0917
     assert "chunks.t no longer exists: its snapshot is skipped" in caplog.text
 
 
-def test_a_database_that_is_gone(server: Server) -> None:
+def test_snapshot_of_dropped_database_yields_no_rows(server: Server) -> None:
     reading = Reading(server, *planned(server, T, 60))
     server.execute(f"DROP DATABASE {DATABASE}")
     assert reading.rows() == []
 
 
-def test_a_view_in_the_tables_place(server: Server) -> None:
+def test_snapshot_of_table_replaced_by_view_yields_no_rows(server: Server) -> None:
     reading = Reading(server, *planned(server, T, 60))
     server.execute(
         f"RENAME TABLE {DATABASE}.t TO {DATABASE}.u",
@@ -483,7 +489,7 @@ def test_a_view_in_the_tables_place(server: Server) -> None:
     assert reading.rows() == []
 
 
-def test_a_table_that_the_account_may_not_see(server: Server) -> None:
+def test_snapshot_without_select_grant_raises_access_denied_error(server: Server) -> None:
     """information_schema has no word of it; that is no reason to take it for dropped."""
     chunks = planned(server, T, 60)
     name = "'chunk_reader'@'%'"
@@ -509,7 +515,9 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         server.execute(f"DROP USER {name}")
 
 
-def test_another_key(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_chunk_with_bounds_of_a_replaced_key_reads_the_whole_table(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     """Bounds of a key that is not there any more are not applied to another one."""
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
@@ -518,7 +526,7 @@ def test_another_key(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     assert "the key of chunks.t changed since this chunk was planned" in caplog.text
 
 
-def test_a_key_that_is_dropped(server: Server) -> None:
+def test_chunk_with_bounds_of_a_dropped_key_reads_the_whole_table(server: Server) -> None:
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY")
     assert len(Reading(server, chunk).rows()) == 100
@@ -552,7 +560,7 @@ def assert_all(rows: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("what", ["CONNECTION", "QUERY"])
-def test_killed_in_the_middle(large: Server, what: str) -> None:
+def test_killed_snapshot_query_is_retried_with_a_new_watermark(large: Server, what: str) -> None:
     batches = Reading(large, Chunk(T)).batches()
     rows = next(batches).to_pylist()
     start = place(rows[0])
@@ -568,7 +576,9 @@ def test_killed_in_the_middle(large: Server, what: str) -> None:
     assert ends[1] == -1
 
 
-def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_snapshot_is_complete_after_repeated_disconnects(
+    large: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     """In the result, and in whatever comes before it."""
     chunks = planned(large, T, 40)
     more = [*range(100, 6000, 700), *repeat(3_000_000, 4)]
@@ -582,7 +592,9 @@ def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> N
     assert "does not answer while running" in caplog.text
 
 
-def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_fails_after_five_broken_connections(
+    large: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.5)
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, repeat(3_000_000)) as proxy:
@@ -592,7 +604,7 @@ def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         assert proxy.cuts == 5
 
 
-def test_closed_in_the_middle(large: Server) -> None:
+def test_closing_a_chunk_reader_ends_its_thread_and_query(large: Server) -> None:
     before = threading.active_count()
     batches = Reading(large, Chunk(T)).batches()
     next(batches)
@@ -603,7 +615,7 @@ def test_closed_in_the_middle(large: Server) -> None:
     wait_until(lambda: not large.execute(query), "the server is done with it", 30)
 
 
-def test_a_server_that_is_restarted(
+def test_snapshot_is_complete_after_server_restart(
     own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
@@ -621,7 +633,7 @@ def test_a_server_that_is_restarted(
     assert place(rows[-1]) > place(rows[0])
 
 
-def test_a_log_that_ends_before_the_batch(server: Server) -> None:
+def test_binlog_ending_before_the_batch_raises_binlog_replaced_error(server: Server) -> None:
     """After RESET MASTER a watermark would lie before changes that the sink has."""
     reading = Reading(server, Chunk(T))
     since = Position.of(*server.position())

@@ -82,7 +82,9 @@ class Changing:
 
 
 @pytest.mark.parametrize("server_name", every_server())
-def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
+def test_chunks_of_random_keys_contain_each_row_once(
+    server_name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(server_name)
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",

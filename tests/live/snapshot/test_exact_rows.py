@@ -63,7 +63,7 @@ def values(server: Server, rows: pa.Table) -> list[int]:
 
 
 @ENGINES
-def test_what_is_written_between_the_place_and_the_rows(
+def test_row_written_after_exact_position_is_not_in_the_snapshot(
     server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer who comes behind the place's reading waits, or its rows are not seen."""
@@ -97,7 +97,7 @@ def test_what_is_written_between_the_place_and_the_rows(
 
 
 @ENGINES
-def test_a_try_that_breaks_off_behind_some_rows(
+def test_retried_keyless_snapshot_counts_only_the_last_attempt(
     server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one's rows count alone, though they have the same place."""
@@ -122,7 +122,7 @@ def test_a_try_that_breaks_off_behind_some_rows(
     server.execute(f"ALTER TABLE {DATABASE}.t ADD b INT")
 
 
-def test_tables_without_rows_and_with_keys(server: Server) -> None:
+def test_keyless_snapshot_is_empty_without_rows_and_absent_with_a_key(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.t (a INT)",
         f"CREATE TABLE {DATABASE}.u (a BLOB NOT NULL, PRIMARY KEY (a(9)))",

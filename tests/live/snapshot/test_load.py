@@ -65,7 +65,7 @@ def assert_in_sync(server: Server, rows: Rows, *tables: str) -> None:
         assert applied(rows, table) == select_json(server, table, *COLUMNS), table
 
 
-def test_rows_that_are_there_come_first_and_changes_after_them(
+def test_existing_rows_are_delivered_before_changes(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries).start()
@@ -86,7 +86,7 @@ def test_rows_that_are_there_come_first_and_changes_after_them(
     assert_in_sync(any_server, rows + more, *tables)
 
 
-def test_a_loaded_row_looks_like_an_inserted_one(
+def test_snapshot_row_has_key_and_position_but_no_transaction(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u").start()
@@ -103,7 +103,7 @@ def test_a_loaded_row_looks_like_an_inserted_one(
     assert first["source"]["tx_pos"] is first["source"]["gtid"] is first["source"]["query"] is None
 
 
-def test_changes_while_the_load_goes_on(
+def test_snapshot_with_concurrent_changes_equals_select(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     """Every batch of the load is followed by changes, in front of it and behind it."""
@@ -130,7 +130,7 @@ def test_changes_while_the_load_goes_on(
     assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u")
 
 
-def test_a_stopped_load_goes_on_where_it_was(
+def test_snapshot_with_restarts_reads_each_row_once(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, maxRowsPerTrigger="500").start()
@@ -152,7 +152,7 @@ def test_a_stopped_load_goes_on_where_it_was(
     assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u", f"{database}.empty")
 
 
-def test_what_is_wanted_later_is_loaded_then(
+def test_table_captured_later_is_snapshotted_once(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u").start()
@@ -169,7 +169,7 @@ def test_what_is_wanted_later_is_loaded_then(
     assert query.start().rows() == []
 
 
-def test_a_created_table_is_not_loaded_and_a_renamed_one_is(
+def test_created_table_is_not_snapshotted_but_renamed_one_is(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     """As gh-ost and pt-online-schema-change swap a copy in, which nobody wanted."""
@@ -190,7 +190,7 @@ def test_a_created_table_is_not_loaded_and_a_renamed_one_is(
     assert_in_sync(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
 
 
-def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[Query]) -> None:
+def test_each_reload_id_runs_once(any_server: Server, database: str, queries: list[Query]) -> None:
     query = new_query(any_server, database, queries).start()
     rows = query.rows()
     query.stop()
@@ -206,7 +206,7 @@ def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[
     assert_in_sync(any_server, rows + more, f"{database}.u")
 
 
-def test_a_reload_that_meets_no_table(
+def test_reload_that_matches_no_table_is_rejected(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries).start()
@@ -217,7 +217,7 @@ def test_a_reload_that_meets_no_table(
         query.start().rows()
 
 
-def test_the_log_does_not_wait_for_a_proof(
+def test_changes_are_delivered_while_visibility_check_waits(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u", snapshotVisibilityCheck="innodb_trx")
@@ -246,7 +246,7 @@ def test_the_log_does_not_wait_for_a_proof(
     assert_in_sync(any_server, rows, f"{database}.u")
 
 
-def test_where_nothing_can_be_proven_no_query_begins(
+def test_query_with_unusable_visibility_check_is_rejected(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     any_server.execute(
@@ -258,7 +258,7 @@ def test_where_nothing_can_be_proven_no_query_begins(
     assert caught.value.table == f"{database}.old"
 
 
-def test_a_stream_that_began_without_a_load_can_load_a_table(
+def test_reload_works_on_stream_started_without_snapshot(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = Query(any_server, f"{database}.*", payload="json").start()
@@ -269,7 +269,7 @@ def test_a_stream_that_began_without_a_load_can_load_a_table(
     assert len(loaded(query.start().rows())) == 10
 
 
-def test_a_condition_limits_what_is_loaded(
+def test_snapshot_where_limits_the_snapshot_rows(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     where = json.dumps({f"{database}.t": "a = 3 OR a = 4"})
@@ -280,7 +280,7 @@ def test_a_condition_limits_what_is_loaded(
     assert len(loaded(rows, f"{database}.u")) == 10
 
 
-def test_a_condition_for_a_table_that_the_log_creates_later(
+def test_snapshot_where_accepts_table_that_the_binlog_creates_later(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     """After the position where a new query starts, or where a checkpoint stands."""
@@ -302,7 +302,9 @@ def test_a_condition_for_a_table_that_the_log_creates_later(
         query.start().rows()
 
 
-def test_a_table_without_a_key(any_server: Server, database: str, queries: list[Query]) -> None:
+def test_snapshot_of_keyless_table_keeps_equal_rows(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
     any_server.execute(f"CREATE TABLE {database}.bag (id INT, a INT, b INT)")
     fill(any_server, f"{database}.bag", 1, 50)
     any_server.execute(f"INSERT INTO {database}.bag VALUES (NULL, NULL, 1), (NULL, NULL, 1)")
@@ -312,7 +314,7 @@ def test_a_table_without_a_key(any_server: Server, database: str, queries: list[
     assert found['{"id": null, "a": null, "b": 1}'] == 2
 
 
-def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database: str) -> None:
+def test_batch_read_of_snapshot_equals_select(any_server: Server, database: str) -> None:
     texts = any_server.options(
         tables=f"{database}.t, {database}.u", payload="json", startingOffset="snapshot"
     )
@@ -348,7 +350,7 @@ def fill_to(server: Server, table: str, there: int, rows: int) -> None:
     server.execute(f"ANALYZE TABLE {table}")
 
 
-def test_the_first_batch_is_small_and_the_others_grow(
+def test_first_snapshot_batch_is_smaller_than_the_next(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     fill_to(any_server, f"{database}.t", 3000, 90_000)
@@ -356,7 +358,7 @@ def test_the_first_batch_is_small_and_the_others_grow(
     assert chunk_sizes(query) == [[5000], [40_000, 40_000], [5000]]
 
 
-def test_batches_that_grow_keep_to_the_limit(
+def test_snapshot_batches_stay_within_max_rows_per_trigger(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     fill_to(any_server, f"{database}.t", 3000, 30_000)
@@ -366,7 +368,7 @@ def test_batches_that_grow_keep_to_the_limit(
     assert max(map(sum, sizes)) == 4000
 
 
-def test_the_first_batch_has_one_of_many_small_tables(
+def test_first_snapshot_batch_has_one_of_many_small_tables(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
     """And one proof holds for all tables whose chunks are looked for together."""
@@ -384,7 +386,7 @@ def test_the_first_batch_has_one_of_many_small_tables(
     assert proofs <= 1 + len(others)
 
 
-def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
+def test_lock_visibility_check_runs_once_per_table(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -394,7 +396,7 @@ def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
     assert len(proofs) == 3
 
 
-def test_the_load_begins_while_spark_is_about_its_empty_batch(
+def test_snapshot_planning_starts_before_first_rows_are_requested(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody asks for the first rows before it is planned what they are."""
@@ -404,7 +406,7 @@ def test_the_load_begins_while_spark_is_about_its_empty_batch(
 
 
 @pytest.mark.parametrize("held", [0, 10])
-def test_a_table_that_is_swapped_in_behind_the_first_plan(
+def test_table_swapped_after_first_snapshot_plan_equals_select(
     any_server: Server,
     database: str,
     queries: list[Query],

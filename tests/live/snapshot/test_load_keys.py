@@ -211,7 +211,9 @@ def _collations(server: Server) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("some", [40, pytest.param(0, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("server_name", every_server())
-def test_collations(server_name: str, some: int, request: pytest.FixtureRequest) -> None:
+def test_chunks_of_every_collation_follow_the_key_order(
+    server_name: str, some: int, request: pytest.FixtureRequest
+) -> None:
     """All of them take minutes; the run's header has the seed that chooses some."""
     server: Server = request.getfixturevalue(server_name)
     collations = _collations(server)
@@ -261,7 +263,9 @@ def _rows(columns: str, values: list[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.parametrize("server_name", every_server())
-def test_chunks_are_the_table(server_name: str, name: str, request: pytest.FixtureRequest) -> None:
+def test_chunks_of_every_key_type_contain_each_row_in_key_order(
+    server_name: str, name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(server_name)
     columns, key_columns, values = KEYS[name]
     not_null = ", ".join(f"{column} NOT NULL" for column in columns.split(", "))
@@ -301,7 +305,7 @@ def test_chunks_are_the_table(server_name: str, name: str, request: pytest.Fixtu
     ],
 )
 @pytest.mark.parametrize("server_name", every_server())
-def test_dates_that_are_none(
+def test_chunks_with_invalid_dates_in_the_key_contain_each_row(
     server_name: str, columns: str, more: str, request: pytest.FixtureRequest
 ) -> None:
     """MySQL finds no row that is equal to one, in a session that does not allow them."""

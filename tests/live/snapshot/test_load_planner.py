@@ -70,7 +70,9 @@ def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
-def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, steps: int) -> None:
+def test_batch_with_several_sub_batches_has_one_chunk_for_each(
+    planner: ChunkPlanner, steps: int
+) -> None:
     limits = of_rows(planner, 20, steps)
     state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
     bounds, counts = list[tuple[str, ...] | None](), list[int]()
@@ -85,7 +87,7 @@ def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, st
     assert [int(bound[0]) for bound in bounds if bound] == [*range(19, ROWS, 20)]
 
 
-def test_a_table_without_a_key_begins_a_batch_of_one_step(
+def test_keyless_table_gets_a_snapshot_batch_of_its_own(
     server: Server, planner: ChunkPlanner
 ) -> None:
     server.execute(
@@ -104,7 +106,7 @@ def test_a_table_without_a_key_begins_a_batch_of_one_step(
     assert batches == [[T] * 3, [plain], [T] * 3]
 
 
-def test_plans_that_nobody_wants_any_more(server: Server) -> None:
+def test_repeated_limit_changes_start_at_most_three_snapshot_plans(server: Server) -> None:
     """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
     released, begun = Event(), list[int]()
 

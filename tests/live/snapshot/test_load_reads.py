@@ -102,7 +102,7 @@ SHAPES: dict[str, tuple[str, Row, str]] = {
 @pytest.mark.parametrize("alone", [False, True], ids=["with a column", "alone"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("server_name", every_server())
-def test_only_the_chunk_is_read(
+def test_reading_a_chunk_reads_only_its_rows(
     server_name: str, shape: str, alone: bool, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(server_name)

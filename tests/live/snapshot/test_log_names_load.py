@@ -76,7 +76,7 @@ def three() -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize("most_connections", ["1", "4"])
-def test_available_now_does_not_end_before_the_load(
+def test_available_now_completes_the_snapshot_despite_base_name_change(
     shop: LocalServer,
     new_stream: NewStream,
     monkeypatch: pytest.MonkeyPatch,
@@ -108,7 +108,7 @@ def test_available_now_does_not_end_before_the_load(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["before the run", "within the run"])
 @pytest.mark.parametrize("trigger", ["default", "available now"])
-def test_a_table_without_a_key_is_loaded_in_the_new_name(
+def test_keyless_table_is_snapshotted_after_base_name_change(
     shop: LocalServer, new_stream: NewStream, trigger: str, change: str
 ) -> None:
     """Its exact place lies in the log's last sequence, to which the stream must come first."""
@@ -130,7 +130,7 @@ def test_a_table_without_a_key_is_loaded_in_the_new_name(
 
 
 @pytest.mark.parametrize("given", [{"reload": "again: shop.*"}, {"tables": "shop.*"}])
-def test_what_is_to_be_loaded_does_not_come_with_the_batch_between(
+def test_new_snapshot_starts_after_the_empty_base_name_change_batch(
     shop: LocalServer, new_stream: NewStream, given: dict[str, str]
 ) -> None:
     """That batch is empty; whoever follows looks for a reload in the batch that begins it."""

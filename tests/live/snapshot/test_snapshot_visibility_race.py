@@ -178,7 +178,7 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
     ],
 )
 # pytest passes fixtures by name.
-def test_snapshot_under_writers_is_equal_to_select(  # noqa: PLR0917
+def test_snapshot_with_concurrent_writers_equals_select(  # noqa: PLR0917
     synced: Server, table: str, queries: list[Query], count: int, rounds: int, proof: str
 ) -> None:
     seed = random.randrange(1 << 30)

@@ -86,7 +86,7 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
     return len(texts)
 
 
-def test_every_type_and_value(server: Server, scratch: str) -> None:
+def test_typed_snapshot_of_every_type_equals_json(server: Server, scratch: str) -> None:
     literals_of: dict[str, list[str]] = {kind: list(literals) for kind, literals in ODD.items()}
     literals_of["DATETIME"] += ["'0000-05-12 10:00:00'", "'0000-01-01 00:00:00'"]
     for kind, literal in LINES:
@@ -114,7 +114,7 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
         for name in ALL_SCENARIOS
     ],
 )
-def test_captured_tables(server: Server, scenario: str) -> None:
+def test_typed_snapshot_of_recorded_tables_equals_json(server: Server, scenario: str) -> None:
     described, _ = restore(server, scenario)
     try:
         assert_same(server, schemas_of(server, described["database"]))
@@ -123,7 +123,9 @@ def test_captured_tables(server: Server, scenario: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_tables(server: Server, scratch: str, seed: int) -> None:
+def test_typed_snapshot_of_random_tables_equals_json(
+    server: Server, scratch: str, seed: int
+) -> None:
     choices = Random(f"typed {server.name} {seed}")
     table = RandomTable.make(choices, columns=14)
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:

@@ -130,7 +130,7 @@ def held(request: pytest.FixtureRequest) -> Iterator[Held]:
 # A SELECT that lacks what the log has.
 
 
-def test_watermark_without_a_proof_loses_a_row(held: Held) -> None:
+def test_watermark_without_visibility_check_misses_a_logged_row(held: Held) -> None:
     """What the tests below are about: without a proof the row is lost."""
     with held.committing(f"INSERT INTO {DATABASE}.t VALUES (7, 1)"):
         start = held.server.position()
@@ -142,7 +142,7 @@ def test_watermark_without_a_proof_loses_a_row(held: Held) -> None:
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
-def test_proof_waits_for_a_logged_commit_to_be_visible(
+def test_visibility_check_waits_until_logged_commit_is_visible(
     held: Held, wanted: RequestedCheck, statement: str
 ) -> None:
     with ExitStack() as stack:
@@ -167,7 +167,7 @@ def test_proof_waits_for_a_logged_commit_to_be_visible(
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_proof_waits_for_an_xa_commit_of_an_ended_session(
+def test_visibility_check_waits_for_xa_commit_of_ended_session(
     held: Held, wanted: RequestedCheck
 ) -> None:
     """It has no thread, and one that is only prepared is not waited for."""
@@ -205,7 +205,9 @@ def detached(server: Server) -> int:
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_proof_without_writers_does_not_wait(server: Server, wanted: RequestedCheck) -> None:
+def test_visibility_check_without_writers_does_not_wait(
+    server: Server, wanted: RequestedCheck
+) -> None:
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
         server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -286,7 +288,7 @@ class writers:  # noqa: N801 (a context manager)
 # What stands in the way, and what does not.
 
 
-def test_a_session_that_forgot_its_transaction(server: Server) -> None:
+def test_idle_transaction_does_not_delay_innodb_trx_check(server: Server) -> None:
     """It has changed rows, and the log will have them behind the watermark, if ever."""
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -299,7 +301,7 @@ def test_a_session_that_forgot_its_transaction(server: Server) -> None:
     assert (watermark.position.file, watermark.position.pos) < server.position()
 
 
-def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> None:
+def test_open_transaction_blocks_lock_check_until_timeout(server: Server) -> None:
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
         with pytest.raises(
@@ -315,7 +317,7 @@ def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> Non
     assert prove(local(server), "lock", patience=2).proof == "lock"
 
 
-def test_a_statement_that_takes_long(server: Server) -> None:
+def test_running_statement_blocks_innodb_trx_check_and_is_named(server: Server) -> None:
     """Nobody sees whether it is in the log already: it is waited for, and named."""
     server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1), (2, 2)")
     with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
@@ -332,7 +334,7 @@ def test_a_statement_that_takes_long(server: Server) -> None:
     prove(local(server), "innodb_trx", patience=5)
 
 
-def test_a_list_that_is_never_renewed(server: Server) -> None:
+def test_stale_transaction_list_makes_innodb_trx_check_time_out(server: Server) -> None:
     """The server keeps its copy for 100 ms behind the last reading, whoever reads."""
     for _ in range(10):
         with _reading_the_list(server) as longest_pause:
@@ -383,7 +385,7 @@ def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
         reader.join(patience(10))
 
 
-def test_a_table_of_another_engine(server: Server) -> None:
+def test_myisam_table_is_checked_only_by_lock(server: Server) -> None:
     server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM")
     assert prove(local(server), engine="MyISAM").proof == "lock"
     for wanted in ("gtid", "innodb_trx"):
@@ -391,14 +393,14 @@ def test_a_table_of_another_engine(server: Server) -> None:
             prove(local(server), wanted, engine="MyISAM")
 
 
-def test_a_table_that_is_gone(server: Server) -> None:
+def test_lock_check_of_missing_table_raises_server_error(server: Server) -> None:
     server.execute(f"DROP TABLE {DATABASE}.t")
     with pytest.raises(ServerError) as caught:
         prove(local(server), "lock")
     assert caught.value.code == 1146
 
 
-def test_gtids_that_are_switched_off(live_server: Server) -> None:
+def test_gtid_check_without_gtid_mode_on_is_rejected(live_server: Server) -> None:
     if live_server.is_mysql9():
         with pytest.raises(OptionError, match="the server is not MySQL"):
             prove(local(live_server), "gtid")
@@ -456,12 +458,14 @@ def without_gtids(server: Server) -> Iterator[None]:
         (["PROCESS ON *.*", f"LOCK TABLES ON {DATABASE}.*"], "innodb_trx"),
     ],
 )
-def test_grants(account: Account, grants: list[str], expected: str) -> None:
+def test_automatic_visibility_check_is_chosen_by_the_grants(
+    account: Account, grants: list[str], expected: str
+) -> None:
     assert prove(account(*grants)).proof == expected
 
 
 @pytest.mark.usefixtures("without_gtids")
-def test_missing_grants(account: Account) -> None:
+def test_missing_grants_for_visibility_check_raise_access_denied_error(account: Account) -> None:
     settings = account("LOCK TABLES ON other_database.*")
     with pytest.raises(AccessDeniedError) as caught:
         prove(settings)
@@ -474,13 +478,13 @@ def test_missing_grants(account: Account) -> None:
         prove(settings, "lock")
 
 
-def test_gtids_need_no_grant(account: Account, server: Server) -> None:
+def test_gtid_check_needs_no_further_grant(account: Account, server: Server) -> None:
     with ExitStack() as stack:
         with_gtids(server, "gtid", stack)
         assert prove(account()).proof == "gtid"
 
 
-def test_a_lock_that_is_in_the_way_leaves_the_others(server: Server) -> None:
+def test_open_transaction_does_not_block_automatic_visibility_check(server: Server) -> None:
     """A transaction that sleeps on the table delays only the lock."""
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -488,7 +492,7 @@ def test_a_lock_that_is_in_the_way_leaves_the_others(server: Server) -> None:
         connection.rollback()
 
 
-def test_names_with_backquotes(server: Server) -> None:
+def test_lock_check_accepts_backquote_in_table_name(server: Server) -> None:
     server.execute(f"CREATE TABLE {DATABASE}.`a``b` (id INT PRIMARY KEY)")
     settings = local(server)
     with ReplicaClient.connect(settings) as client:
@@ -499,7 +503,7 @@ def test_names_with_backquotes(server: Server) -> None:
         )
 
 
-def test_the_slow_sync_is_of_the_log_alone(slow_sync: Held, tmp_path: Path) -> None:
+def test_server_answers_queries_while_binlog_sync_is_held(slow_sync: Held, tmp_path: Path) -> None:
     """Else the server would stand still, and nothing could be seen of it."""
     slow_sync.hold()
     try:

@@ -154,7 +154,7 @@ def _run_again_and_again(
     )
 
 
-def test_all_rows_arrive_every_time(
+def test_available_now_delivers_all_rows_with_and_without_a_checkpoint(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 3 * MB)
@@ -163,7 +163,7 @@ def test_all_rows_arrive_every_time(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_all_rows_arrive_twenty_times_from_fifty_megabytes(
+def test_twenty_available_now_runs_deliver_all_rows_of_fifty_megabytes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 50 * MB)
@@ -172,7 +172,7 @@ def test_all_rows_arrive_twenty_times_from_fifty_megabytes(
     _run_again_and_again(spark, log, tmp_path / "small", 2, maxBytesPerTrigger="1m")
 
 
-def test_small_batches_carry_everything(
+def test_available_now_in_small_batches_delivers_all_rows(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 2 * MB)
@@ -183,7 +183,7 @@ def test_small_batches_carry_everything(
     assert all(arrived.batches[1:-1])
 
 
-def test_nothing_new_ends_at_once(
+def test_available_now_without_new_changes_runs_no_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
@@ -200,7 +200,7 @@ def test_nothing_new_ends_at_once(
     assert len(later.rows) == 1
 
 
-def test_only_unwanted_traffic_moves_the_offset_and_ends(
+def test_available_now_with_only_uncaptured_changes_moves_to_the_end(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
@@ -218,7 +218,7 @@ def test_only_unwanted_traffic_moves_the_offset_and_ends(
     assert again.batches == []
 
 
-def test_a_run_ends_while_writes_go_on(
+def test_available_now_ends_during_continuous_writes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)

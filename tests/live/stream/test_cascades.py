@@ -13,7 +13,9 @@ from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 
-def test_rules_that_change_rows(any_server: Server, any_database: str) -> None:
+def test_unlogged_cascades_into_captured_tables_are_reported(
+    any_server: Server, any_database: str
+) -> None:
     any_server.execute(
         "CREATE TABLE p (id INT PRIMARY KEY, q INT, FOREIGN KEY (q) REFERENCES p (id))",
         "CREATE TABLE deleted (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",

@@ -83,7 +83,7 @@ def _write(server: Server, folder: Path) -> None:
         write_deltalake(path, pa.Table.from_pylist(rows), mode="overwrite")
 
 
-def test_the_comparison_sees_each_difference(
+def test_demo_comparison_detects_each_difference(
     shop: Server, shop_compare: Any, tmp_path: Path
 ) -> None:
     _write(shop, tmp_path)
@@ -112,7 +112,7 @@ def test_the_comparison_sees_each_difference(
     assert text.getvalue().count("DIFFERENT") == 5
 
 
-def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
+def test_demo_workload_skips_a_change_that_deadlocks_with_an_alter(shop: Server) -> None:
     """An ALTER waits for a transaction that has read the table, and that one for the ALTER."""
     import shop_workload
 
@@ -139,7 +139,9 @@ def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
     assert not thread.is_alive()
 
 
-def test_the_demo_ends_with_equal_tables(without_shop: Server, tmp_path: Path) -> None:
+def test_demo_ends_with_equal_tables_and_removes_its_files(
+    without_shop: Server, tmp_path: Path
+) -> None:
     server = without_shop
     url = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
     environment = os.environ | {"MYSQLBINLOG_TEST_URL": url, "TMPDIR": str(tmp_path)}

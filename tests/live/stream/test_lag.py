@@ -90,7 +90,7 @@ def rotate(server: Server) -> None:
 
 
 @HEARTBEATS
-def test_bytes_up_to_the_end_of_the_log(
+def test_bytes_behind_equal_the_distance_to_the_end_of_the_binlog(
     any_server: Server, table: str, new_stream: NewStream, heartbeat: str
 ) -> None:
     spark, start = begun(any_server, table, new_stream, heartbeatInterval=heartbeat)
@@ -109,7 +109,9 @@ def test_bytes_up_to_the_end_of_the_log(
     assert (found["file"], found["pos"]) == any_server.position()
 
 
-def test_several_files(any_server: Server, table: str, stream: tuple[Spark, Offset]) -> None:
+def test_lag_across_several_files_counts_bytes_and_files(
+    any_server: Server, table: str, stream: tuple[Spark, Offset]
+) -> None:
     spark, start = stream
     for number in range(3):
         insert(any_server, table, number)
@@ -126,7 +128,7 @@ def test_several_files(any_server: Server, table: str, stream: tuple[Spark, Offs
     assert (found["bytes_behind"], found["files_behind"]) == (0, 0)
 
 
-def test_a_lost_connection_is_counted_when_it_is_restored(
+def test_restored_connection_is_counted_as_reconnect(
     any_server: Server, table: str, stream: tuple[Spark, Offset]
 ) -> None:
     spark, start = stream
@@ -139,7 +141,7 @@ def test_a_lost_connection_is_counted_when_it_is_restored(
     assert len(spark.rows(start, end)) == 1
 
 
-def test_files_that_were_not_read_yet(
+def test_bytes_behind_include_files_not_read_yet(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tail stands still; sizes are the server's own."""
@@ -158,7 +160,7 @@ def test_files_that_were_not_read_yet(
 
 
 @HEARTBEATS
-def test_unwanted_changes_leave_nothing_behind(
+def test_uncaptured_changes_do_not_count_as_lag(
     any_server: Server, table: str, other: str, new_stream: NewStream, heartbeat: str
 ) -> None:
     spark, start = begun(any_server, table, new_stream, heartbeatInterval=heartbeat)
@@ -172,7 +174,7 @@ def test_unwanted_changes_leave_nothing_behind(
     assert found["last_event_time"] is not None
 
 
-def test_seconds_are_those_of_the_oldest_change_that_is_missing(
+def test_seconds_behind_are_the_age_of_the_oldest_undelivered_change(
     any_server: Server, table: str, other: str, stream: tuple[Spark, Offset]
 ) -> None:
     spark, start = stream
@@ -197,7 +199,7 @@ def test_seconds_are_those_of_the_oldest_change_that_is_missing(
     assert found["seconds_behind"] == 0
 
 
-def test_an_end_that_nobody_confirms_grows_unknown(
+def test_lag_is_unknown_if_the_known_end_of_the_binlog_is_stale(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark, _ = begun(any_server, table, new_stream)

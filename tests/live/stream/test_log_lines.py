@@ -48,7 +48,7 @@ def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> t
 
 
 @pytest.mark.parametrize("started", ["untouched"], indirect=True)
-def test_lines_have_time_level_and_logger(
+def test_stream_start_is_logged_in_one_line_with_time_level_and_logger(
     any_server: Server, table: str, started: tuple[str, str]
 ) -> None:
     """One line says what is read."""
@@ -66,6 +66,6 @@ def test_lines_have_time_level_and_logger(
 
 
 @pytest.mark.parametrize("started", ["configured"], indirect=True)
-def test_whoever_configures_logging_gets_its_format(started: tuple[str, str]) -> None:
+def test_configured_logging_format_is_used(started: tuple[str, str]) -> None:
     _, lines = started
     assert lines.count("reading ") == lines.count("mine reading ") == 1

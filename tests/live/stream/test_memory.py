@@ -115,7 +115,7 @@ _OPTIONS = ["--max-allowed-packet=256M", "--max-binlog-size=1G"]
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
+def test_backlog_of_two_gigabytes_keeps_memory_bounded(tmp_path: Path, payload: str) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         for _ in range(200):
@@ -127,7 +127,7 @@ def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_one_transaction_of_a_gigabyte(tmp_path: Path) -> None:
+def test_transaction_of_one_gigabyte_keeps_memory_bounded(tmp_path: Path) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         server.execute("ALTER TABLE big.t ENGINE=InnoDB")
@@ -151,7 +151,7 @@ def _behind_ddl(server: Server) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:
+def test_rows_of_twenty_megabytes_keep_memory_bounded(tmp_path: Path, payload: str) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         for _ in range(20):
@@ -160,7 +160,7 @@ def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:
         _check(_run(server, tmp_path, payload=payload), 25)
 
 
-def test_a_small_buffer_before_a_larger_backlog(tmp_path: Path) -> None:
+def test_small_buffer_with_larger_backlog_keeps_memory_bounded(tmp_path: Path) -> None:
     """The short form: a backlog of 100 MB, and rows of 5 MB in it."""
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")

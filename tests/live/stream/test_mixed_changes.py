@@ -53,7 +53,7 @@ FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP)
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
     ],
 )
-def test_killed_stream_is_equal_to_select(
+def test_killed_stream_equals_select(
     any_server: Server,
     any_database: str,
     tmp_path: Path,

@@ -90,7 +90,9 @@ def test_batch_zero_replayed_with_an_earlier_start_is_empty(
     assert second.rows(second.initial(), stored) == []
 
 
-def test_available_now_waits_for_the_tail(any_server: Server, table: str, stream: Spark) -> None:
+def test_available_now_delivers_exactly_the_rows_before_its_start(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     insert(any_server, table, *range(100))
     stream.reader.prepareForTriggerAvailableNow()
@@ -114,7 +116,7 @@ def test_available_now_without_a_backlog_ends(
 
 
 @pytest.mark.parametrize("rotations", [0, 1, 3])
-def test_available_now_ends_when_only_unwanted_tables_changed(
+def test_available_now_ends_when_only_uncaptured_tables_changed(
     any_server: Server, table: str, stream: Spark, rotations: int
 ) -> None:
     start = stream.initial()
@@ -131,7 +133,9 @@ def test_available_now_ends_when_only_unwanted_tables_changed(
     assert batches <= 1
 
 
-def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: Spark) -> None:
+def test_trigger_once_delivers_the_whole_backlog(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     insert(any_server, table, *range(50))
@@ -139,7 +143,7 @@ def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: 
     assert ids(stream.rows(start, stream.latest(start))) == list(range(50))
 
 
-def test_limit_cuts_between_transactions(
+def test_bytes_limit_splits_batches_between_transactions(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, maxBytesPerTrigger="1")
@@ -156,7 +160,7 @@ def test_limit_cuts_between_transactions(
     assert batches == [[1], [2], [3], list(range(10, 20))]
 
 
-def test_a_replayed_batch_is_identical(
+def test_fetched_replay_equals_the_inline_batch(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
@@ -178,7 +182,7 @@ def test_a_replayed_batch_is_identical(
     assert again.rows(start, end) == rows
 
 
-def test_unwanted_traffic_moves_the_offset_seldom(
+def test_uncaptured_changes_move_the_offset_once_per_idle_interval(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -206,7 +210,7 @@ def test_unwanted_traffic_moves_the_offset_seldom(
     assert stream.latest(moved)["pos"] == 4
 
 
-def test_wanted_rows_behind_an_idle_move_are_not_lost(
+def test_captured_rows_after_an_idle_offset_are_not_lost(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, idleOffsetInterval="1ms")
@@ -230,7 +234,7 @@ def test_wanted_rows_behind_an_idle_move_are_not_lost(
     assert got == [number for number in range(1, 40) if number % 3 == 0]
 
 
-def test_one_boundary_has_one_spelling(
+def test_offset_after_rotation_is_the_start_of_the_next_file(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     """Behind a rotation it is the next file's beginning, wherever one comes from."""
@@ -249,7 +253,9 @@ def test_one_boundary_has_one_spelling(
     assert fresh["schemas"] == end["schemas"]
 
 
-def test_a_killed_connection_is_made_again(any_server: Server, table: str, stream: Spark) -> None:
+def test_stream_with_killed_connections_delivers_each_row_once(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     got: list[int] = []
@@ -264,7 +270,7 @@ def test_a_killed_connection_is_made_again(any_server: Server, table: str, strea
     assert got == [1, 2, 3, 4, 5]
 
 
-def test_offset_of_unknown_table_names_survive_case(
+def test_batch_of_dropped_table_is_decoded_by_schemas_in_the_offset(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     """`schemas` travels in the offset: a later reader decodes without asking anybody."""
@@ -278,7 +284,7 @@ def test_offset_of_unknown_table_names_survive_case(
     assert ids(later.rows(start, end)) == [1]
 
 
-def test_a_huge_transaction_is_read_in_pieces(
+def test_transaction_larger_than_the_buffer_is_split_without_changing_rows(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
@@ -316,7 +322,7 @@ def test_a_huge_transaction_is_read_in_pieces(
     assert sum(row["source"]["query"].startswith("UPDATE") for row in rows) == 100_000
 
 
-def test_rows_limit_cuts_between_transactions(
+def test_rows_limit_splits_batches_between_transactions(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, maxRowsPerTrigger="10")
@@ -335,7 +341,7 @@ def test_rows_limit_cuts_between_transactions(
 
 
 @pytest.mark.parametrize("trigger", ["available now", "once"])
-def test_an_index_that_is_full_does_not_stop_a_run(
+def test_full_buffer_index_does_not_block_available_now_or_once(
     any_server: Server,
     table: str,
     new_stream: NewStream,

@@ -42,7 +42,7 @@ def stream(live_server: Server, table: str, new_stream: NewStream) -> Spark:
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest"])
-def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
+def test_available_now_after_kill_in_batch_zero_delivers_all_rows(
     live_server: Server, table: str, new_stream: NewStream, start: str
 ) -> None:
     """The new process resolves the same start, replays batch 0, and must not take it for new."""
@@ -57,7 +57,7 @@ def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
     assert ids(again.rows(stored, end))[-2:] == [1, 2]
 
 
-def test_truncate_in_another_sql_mode(
+def test_truncate_in_ansi_quotes_mode_gives_a_truncate_row(
     live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     start = stream.initial()
@@ -73,7 +73,7 @@ def test_truncate_in_another_sql_mode(
 
 
 @pytest.mark.usefixtures("mysql56")  # it says what is missing
-def test_a_batch_is_not_replayed_on_another_server(
+def test_replay_on_another_server_is_rejected(
     live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     """Files have the same names there, and other rows in them."""
@@ -85,7 +85,7 @@ def test_a_batch_is_not_replayed_on_another_server(
         new_stream(other, table).rows(start, end)
 
 
-def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
+def test_create_if_not_exists_of_existing_table_keeps_its_columns(
     live_server: Server, database: str, new_stream: NewStream
 ) -> None:
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)
@@ -104,7 +104,7 @@ def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
     assert json.loads(row["after"]) == {"id": 7, "a": 1, "b": 2}
 
 
-def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
+def test_statement_after_the_target_does_not_fail_available_now(
     live_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
@@ -122,7 +122,7 @@ def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
     assert stream.latest(end) == end
 
 
-def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
+def test_available_now_reaches_its_target_with_only_uncaptured_changes(
     live_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
@@ -142,7 +142,7 @@ def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
     assert stream.rows(start, end) == []
 
 
-def test_load_data_as_a_statement(
+def test_load_data_statement_is_rejected_only_for_captured_table(
     live_server: Server, table: str, stream: Spark, tmp_path: Path
 ) -> None:
     """Into a table that nobody wants it is nobody's affair."""
@@ -182,7 +182,7 @@ LOGGED_AS_THEY_ARE = [
 
 
 @pytest.mark.parametrize(("kind", "binlog_format", "sql"), LOGGED_AS_THEY_ARE)
-def test_rows_that_are_in_no_event(
+def test_rows_logged_as_a_statement_raise_statement_format_error(
     request: pytest.FixtureRequest,
     new_stream: NewStream,
     kind: str,
@@ -207,7 +207,9 @@ def test_rows_that_are_in_no_event(
             wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
-def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream) -> None:
+def test_mariadb_statements_flagged_temporary_give_rows_except_truncate(
+    mariadb: Server, new_stream: NewStream
+) -> None:
     """Each statement of a table with such a default; so are those of temporary tables."""
     with new_database(mariadb, "flagged") as database:
         mariadb.execute(
@@ -247,7 +249,9 @@ def secret(live_server: Server) -> Iterator[str]:
     live_server.execute("DROP USER 'odd'@'%'")
 
 
-def test_a_password_of_any_characters(live_server: Server, secret: str) -> None:
+def test_non_ascii_password_works_and_is_shown_in_no_error(
+    live_server: Server, secret: str
+) -> None:
     """It is sent as UTF-8, and shown by no error."""
     reader = new_reader(live_server, "a.*", user="odd", password=secret)
     with ReplicaClient.connect(reader._bound.options.server_settings()) as client:

@@ -81,7 +81,9 @@ def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str,
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how: str) -> None:
+def test_table_ids_reused_after_server_restart_do_not_mix_tables(
+    shop: LocalServer, new_stream: NewStream, how: str
+) -> None:
     """It counts tables anew, so that a number may be another table's than before."""
     stream = new_stream(shop, "shop.*")
     start = stream.initial()
@@ -118,7 +120,7 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("trigger", ["default", "available now", "replay"])
-def test_a_checkpoint_waits_for_a_server_that_starts(
+def test_resumed_stream_retries_until_the_server_starts(
     shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, trigger: str
 ) -> None:
     """More tries than the three of a first start, and the log tells them in their order."""
@@ -157,7 +159,7 @@ def test_a_checkpoint_waits_for_a_server_that_starts(
     assert logged("try 4")[0] - logged("try 1")[0] - 0.1 <= float(seconds)
 
 
-def test_a_checkpoint_does_not_wait_for_another_password(
+def test_wrong_password_on_resume_is_not_retried(
     shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     start = new_stream(shop, "shop.*").initial()
@@ -167,7 +169,9 @@ def test_a_checkpoint_does_not_wait_for_another_password(
     assert "try 1 failed" not in caplog.text
 
 
-def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
+def test_replica_id_stays_in_the_server_id_range_after_reconnects(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     """What a stream registers as is in the range that was given; also when it comes again."""
     stream = new_stream(shop, "shop.*", serverId="6000-6001")
     start = stream.initial()
@@ -189,7 +193,7 @@ def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
             killed.add(thread)
 
 
-def test_every_query_on_a_lost_connection_is_worth_a_retry(shop: LocalServer) -> None:
+def test_every_query_on_a_killed_connection_raises_lost_connection_error(shop: LocalServer) -> None:
     """After the first one pymysql raises an error without a number and without a text."""
     settings = parse_options(shop.options()).server_settings()
     with ReplicaClient.connect(settings) as client:

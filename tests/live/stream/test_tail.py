@@ -59,7 +59,7 @@ def tail(*arguments: str) -> list[str]:
     return shown.stdout.splitlines()
 
 
-def test_each_change_is_a_line_with_what_changed(
+def test_tail_command_shows_each_change_in_one_line(
     any_database: str, connection: list[str], since: str
 ) -> None:
     lines = tail(*connection, "--since", since, "--limit", "6")
@@ -75,7 +75,7 @@ def test_each_change_is_a_line_with_what_changed(
     ]
 
 
-def test_json_has_the_images_of_chosen_operations(
+def test_tail_command_json_contains_images_of_chosen_operations(
     any_database: str, connection: list[str], since: str
 ) -> None:
     chosen = ["--operations", "update,delete", "--limit", "2"]
@@ -101,7 +101,7 @@ def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[byt
             process.kill()
 
 
-def test_new_changes_are_shown_until_an_interrupt(
+def test_tail_command_shows_new_changes_until_interrupted(
     any_server: Server, any_database: str, connection: list[str], tmp_path: Path
 ) -> None:
     output = tmp_path / "shown"
@@ -121,7 +121,7 @@ def test_new_changes_are_shown_until_an_interrupt(
     assert shown == list(range(shown[0], shown[-1] + 1))
 
 
-def test_a_restarted_server_is_followed_from_the_next_change(
+def test_tail_command_shows_each_change_once_across_server_restarts(
     own_server: LocalServer, tmp_path: Path
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
@@ -149,7 +149,7 @@ def has_shown(output: Path, number: int) -> bool:
     return f'"id": {number}' in output.read_text()
 
 
-def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
+def test_tail_command_shows_each_change_once_despite_broken_connections(
     any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     any_server.execute(
@@ -177,7 +177,7 @@ def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
         assert proxy.cuts > 3
 
 
-def test_a_server_that_stays_away_ends_the_command_with_one_line(
+def test_tail_command_exits_with_1_if_the_server_stays_down(
     own_server: LocalServer, tmp_path: Path
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
@@ -198,7 +198,7 @@ def test_a_server_that_stays_away_ends_the_command_with_one_line(
         (["--tables", "a.b.c.d"], "option tables"),
     ],
 )
-def test_a_wrong_argument_is_one_line(
+def test_wrong_tail_command_argument_is_rejected_in_one_line(
     connection: list[str], arguments: list[str], error: str
 ) -> None:
     shown = CliRunner().invoke(app, ["tail", *connection, *arguments])

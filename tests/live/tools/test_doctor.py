@@ -39,7 +39,7 @@ def patient(server: LocalServer, tmp_path: Path) -> Iterator[Patient]:
 
 
 @pytest.mark.parametrize("server", KINDS, indirect=True, ids=lambda kind: kind.name)
-def test_a_healthy_server_has_no_fault(patient: Patient) -> None:
+def test_doctor_finds_no_fault_on_a_healthy_server(patient: Patient) -> None:
     assert {each.check for each in patient.findings()} == HEALTHY.get(patient.server.name, set())
     assert patient.error_of_query() is None
     assert not patient.lake.exists()
@@ -52,7 +52,9 @@ def test_a_healthy_server_has_no_fault(patient: Patient) -> None:
     indirect=["server"],
     ids=[f"{kind.name}-{fault.name}" for kind, fault in CASES],
 )
-def test_a_fault_is_found_and_corrected(patient: Patient, fault: Fault) -> None:
+def test_doctor_finds_each_planted_fault_until_it_is_corrected(
+    patient: Patient, fault: Fault
+) -> None:
     healthy = HEALTHY.get(patient.server.name, set())
     with fault.planted(patient):
         found = {each.check: each for each in patient.findings() if each.check not in healthy}
@@ -79,7 +81,7 @@ def test_a_fault_is_found_and_corrected(patient: Patient, fault: Fault) -> None:
 
 @pytest.mark.parametrize("server", KINDS[:1], indirect=True, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("seconds", "words"), [(-90, "90 s fast"), (90, "90 s slow")])
-def test_clocks_that_differ(
+def test_doctor_reports_the_clock_difference(
     patient: Patient, monkeypatch: pytest.MonkeyPatch, seconds: int, words: str
 ) -> None:
     clock = time.time

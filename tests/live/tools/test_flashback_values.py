@@ -98,7 +98,7 @@ def _types(server: Server) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("key", ["id INT PRIMARY KEY", "id INT"], ids=["keyed", "keyless"])
-def test_every_type_has_the_bytes_again_that_it_had(flashbacks: Flashbacks, key: str) -> None:
+def test_flashback_restores_the_values_of_every_type(flashbacks: Flashbacks, key: str) -> None:
     types = _types(flashbacks.server)
     names = []
     for number, (kind, values) in enumerate(types):

@@ -33,7 +33,7 @@ def between_commits(server: Server) -> Iterator[None]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", every_server_fixture())
-def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
+def test_flashback_undoes_the_last_10_000_changes_of_a_workload_exactly(
     request: pytest.FixtureRequest, name: str
 ) -> None:
     server: Server = request.getfixturevalue(name)
@@ -63,7 +63,7 @@ def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("has_key", [True, False], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("name", every_server_fixture())
-def test_random_values_of_every_type_are_undone_exactly(
+def test_flashback_undoes_random_changes_of_every_type_exactly(
     request: pytest.FixtureRequest, name: str, has_key: bool
 ) -> None:
     server: Server = request.getfixturevalue(name)

@@ -53,7 +53,7 @@ def files(any_server: Server, any_database: str) -> list[str]:
     return names
 
 
-def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
+def test_inspect_of_a_server_equals_its_files_and_adds_column_names(
     any_server: Server,
     any_database: str,
     connection: list[str],
@@ -83,7 +83,7 @@ def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
     assert "`e`='é' /* enum */" in inspect(*connection, *files, *tables)
 
 
-def test_the_numbers_of_a_server_are_those_of_its_rows(
+def test_inspect_stats_count_the_rows_of_the_chosen_files(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:
     (told,) = objects(*connection, *files, "--tables", f"{any_database}.t", "--stats")
@@ -96,7 +96,7 @@ def test_the_numbers_of_a_server_are_those_of_its_rows(
     assert told["rows"] == 2
 
 
-def test_bytes_of_a_server_have_names(
+def test_inspect_hexdump_of_a_server_shows_column_names(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:
     shown = inspect(*connection, files[0], "--tables", f"{any_database}.t", "--hexdump")
@@ -105,7 +105,7 @@ def test_bytes_of_a_server_have_names(
 
 
 @pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
-def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
+def test_inspect_selects_mariadb_transactions_up_to_a_gtid(
     any_server: Server, any_database: str, connection: list[str]
 ) -> None:
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")

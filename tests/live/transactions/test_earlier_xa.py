@@ -54,7 +54,7 @@ def prepare(run: Xa, xid: str, *statements: str) -> None:
     run(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
 
 
-def test_unwanted_tables(
+def test_xa_commit_of_uncaptured_tables_is_skipped(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
     prepare(session, xid, "INSERT INTO other VALUES (1)")
@@ -73,7 +73,7 @@ def test_unwanted_tables(
     assert ids(new_stream(any_server, f"{tables}.t").rows(start, end)) == [7]
 
 
-def test_server_that_is_away_for_longer_than_the_search_tries(
+def test_failed_search_for_prepared_xa_is_tried_again(
     any_server: Server,
     tables: str,
     session: Xa,
@@ -105,7 +105,7 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_wanted_tables(  # noqa: PLR0917 - fixtures
+def test_xa_rows_prepared_earlier_are_delivered_at_commit(  # noqa: PLR0917 - fixtures
     any_server: Server,
     tables: str,
     session: Xa,
@@ -144,7 +144,7 @@ def test_wanted_tables(  # noqa: PLR0917 - fixtures
     assert bool(searched) == (not is_known and prepares(any_server))
 
 
-def test_tables_that_a_checkpoint_did_not_want(
+def test_prepared_xa_rows_of_newly_captured_table_are_delivered(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
     """Its pending transactions hold no rows of the tables that were wanted then."""
@@ -163,7 +163,7 @@ def test_tables_that_a_checkpoint_did_not_want(
     assert ids(second.rows(end, second.next_batch(end))) == [1, 7]
 
 
-def test_rolled_back(
+def test_rolled_back_xa_transactions_yield_no_rows(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
     """Prepared before the start, and never prepared: neither has rows."""
@@ -177,7 +177,7 @@ def test_rolled_back(
     assert ids(stream.rows(start, stream.next_batch(start))) == [7]
 
 
-def test_rolled_back_with_its_rows_in_the_log(
+def test_logged_rows_of_rolled_back_xa_transaction_are_skipped(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
     """A temporary table that is dropped inside makes a server log what it rolls back."""

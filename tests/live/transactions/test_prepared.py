@@ -45,7 +45,9 @@ def client(any_server: Server, plan: ResultPlan) -> Iterator[ReplicaClient]:
         yield client
 
 
-def test_one_after_another(any_server: Server, client: ReplicaClient, plan: ResultPlan) -> None:
+def test_consecutive_prepared_reads_return_all_rows_and_close_statements(
+    any_server: Server, client: ReplicaClient, plan: ResultPlan
+) -> None:
     def held() -> int:
         ((_, count),) = any_server.execute("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
         return int(count)
@@ -58,7 +60,7 @@ def test_one_after_another(any_server: Server, client: ReplicaClient, plan: Resu
     assert held() == before
 
 
-def test_a_query_that_is_killed(
+def test_killed_prepared_query_raises_server_error_and_keeps_connection(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     ((own_id,),) = client.query("SELECT CONNECTION_ID()")
@@ -74,7 +76,7 @@ def test_a_query_that_is_killed(
     assert len(b"".join(read_rows(client, plan, "", row_images))) == ROWS * ROW_SIZE
 
 
-def test_a_connection_that_is_killed(
+def test_killed_connection_during_prepared_read_raises_an_error(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     ((own_id,),) = client.query("SELECT CONNECTION_ID()")
@@ -85,7 +87,7 @@ def test_a_connection_that_is_killed(
         list(parts)
 
 
-def test_a_table_that_is_altered_behind_the_snapshot(
+def test_prepared_read_of_table_altered_after_snapshot_raises_server_error(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
@@ -98,7 +100,9 @@ def test_a_table_that_is_altered_behind_the_snapshot(
     assert len(b"".join(read_rows(client, plan, "LIMIT 3", row_images))) == 3 * ROW_SIZE
 
 
-def test_a_table_that_is_not_there(client: ReplicaClient, plan: ResultPlan) -> None:
+def test_prepared_read_of_missing_table_raises_server_error(
+    client: ReplicaClient, plan: ResultPlan
+) -> None:
     client.query(f"DROP TABLE {plan.source}")
     with pytest.raises(ServerError, match="failed while preparing") as caught:
         list(read_rows(client, plan))
@@ -106,7 +110,9 @@ def test_a_table_that_is_not_there(client: ReplicaClient, plan: ResultPlan) -> N
     assert client.query("SELECT 1") == [(1,)]
 
 
-def test_a_table_that_may_not_be_read(any_server: Server, plan: ResultPlan) -> None:
+def test_prepared_read_without_select_grant_raises_access_denied_error(
+    any_server: Server, plan: ResultPlan
+) -> None:
     any_server.execute(
         "CREATE USER 'sees_nothing'@'%' IDENTIFIED BY 'x'",
         "GRANT REPLICATION CLIENT ON *.* TO 'sees_nothing'@'%'",
@@ -121,7 +127,9 @@ def test_a_table_that_may_not_be_read(any_server: Server, plan: ResultPlan) -> N
         any_server.execute("DROP USER 'sees_nothing'@'%'")
 
 
-def test_connections_that_are_cut(any_server: Server, plan: ResultPlan) -> None:
+def test_broken_connection_yields_whole_rows_then_lost_connection_error(
+    any_server: Server, plan: ResultPlan
+) -> None:
     """Whatever came before is whole rows, in order; nothing ends as if it were the end."""
     whole = b""
     with raw_client(any_server) as client:
@@ -140,7 +148,9 @@ def test_connections_that_are_cut(any_server: Server, plan: ResultPlan) -> None:
         assert all(len(part) % ROW_SIZE == 0 for part in got)
 
 
-def test_a_reader_that_gives_up(any_server: Server, plan: ResultPlan) -> None:
+def test_closing_a_client_during_a_prepared_read_ends_its_session(
+    any_server: Server, plan: ResultPlan
+) -> None:
     with raw_client(any_server) as client:
         ((own_id,),) = client.query("SELECT CONNECTION_ID()")
         next(read_rows(client, plan, "", row_images))

@@ -95,7 +95,9 @@ class Reading:
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("number", range(50))
-def test_random_histories(own: LocalServer, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_random_xa_histories_equal_select(
+    own: LocalServer, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     seed = SEED + number
     random = Random(seed)
     # Some of them keep no events of what is prepared.

@@ -20,7 +20,7 @@ def _is_text(raw: bytes) -> bool:
 
 @pytest.mark.parametrize("server_name", every_server())
 @pytest.mark.parametrize("charset", SWEPT)
-def test_every_code_has_the_characters_that_select_shows(
+def test_every_character_code_decodes_as_in_select(
     server_name: str, charset: str, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(server_name)

@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 
-def test_pulled_and_carried(mariadb: Server) -> None:
+def test_compressed_events_in_fetched_and_inline_ranges_equal_select(mariadb: Server) -> None:
     mariadb.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",
         f"CREATE DATABASE {DATABASE}",

@@ -52,7 +52,7 @@ EXPECTED: list[tuple[list[str] | None, list[str] | None]] = [
 
 @pytest.mark.parametrize("implementation", ["kernel", "python"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_has_its_own_field(
+def test_missing_columns_and_invalid_dates_have_separate_fields(
     any_server: Server, any_database: str, kind: str, implementation: str
 ) -> None:
     start = any_server.position()

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.one_server
 HOUR = 3600
 
 
-def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
+def test_time_lookup_returns_the_first_position_since_that_time(
+    any_server: Server, any_database: str
+) -> None:
     """A session's own time is that of its transactions, and of the head of a file it begins."""
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
     with client_of(any_server) as client:
@@ -67,7 +69,9 @@ def streamed(stream: Spark) -> list[int]:
     return found
 
 
-def test_a_read_from_a_time_to_another(own_server: LocalServer, new_stream: NewStream) -> None:
+def test_times_as_offsets_select_the_rows_between_them(
+    own_server: LocalServer, new_stream: NewStream
+) -> None:
     """On a server of its own, whose log has no later times than these."""
     first = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     times = [first + timedelta(hours=hours) for hours in range(3)]

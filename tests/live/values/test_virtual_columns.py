@@ -46,7 +46,9 @@ def generating(any_server: Server) -> Server:
     return any_server
 
 
-def test_ddl_tells_what_the_server_shows(generating: Server, any_database: str) -> None:
+def test_generated_columns_tracked_from_ddl_equal_those_of_the_server(
+    generating: Server, any_database: str
+) -> None:
     with Follower.of(generating, any_database) as follower:
         for statement in DDL:
             with generating.connect(database=any_database) as connection:
@@ -65,7 +67,7 @@ def test_ddl_tells_what_the_server_shows(generating: Server, any_database: str) 
 
 @pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
 @pytest.mark.parametrize("triggers", [False, True], ids=["no trigger", "triggers"])
-def test_replayed_changes_equal_select(
+def test_replayed_changes_of_generated_columns_equal_select(
     generating: Server, any_database: str, triggers: bool, engine: str
 ) -> None:
     """Before images included, but for the columns that are named as missing."""

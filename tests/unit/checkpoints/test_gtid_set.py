@@ -62,7 +62,7 @@ INVALID: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "written"), TEXTS)
-def test_text_is_written_as_a_server_writes_it(text: str, written: str) -> None:
+def test_gtid_set_text_is_normalized_as_servers_write_it(text: str, written: str) -> None:
     found = GtidSet.parse(text)
     assert str(found) == written
     assert GtidSet.parse(written) == found
@@ -71,12 +71,12 @@ def test_text_is_written_as_a_server_writes_it(text: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "named"), INVALID)
-def test_invalid_text_is_named(text: str, named: str) -> None:
+def test_invalid_gtid_set_text_is_rejected_with_the_faulty_part(text: str, named: str) -> None:
     with pytest.raises(InvalidPositionError, match=named):
         GtidSet.parse(text)
 
 
-def test_the_next_number_extends_the_interval() -> None:
+def test_next_gtid_extends_its_interval() -> None:
     found = EMPTY_GTID_SET.add(B, 1).add(A, 3).add(B, 2).add(B, 3).add(A, 1)
     assert str(found) == f"{A}:1:3,{B}:1-3"
     assert str(found.add(A, 2)) == f"{A}:1-3,{B}:1-3"
@@ -105,7 +105,7 @@ def _members(found: GtidSet) -> frozenset[tuple[str, int]]:
 
 
 @given(MEMBERS, MEMBERS)
-def test_operations_are_those_of_sets(
+def test_gtid_set_operations_equal_those_of_plain_sets(
     left: frozenset[tuple[str, int]], right: frozenset[tuple[str, int]]
 ) -> None:
     a, b = _set(left), _set(right)
@@ -123,7 +123,7 @@ def test_operations_are_those_of_sets(
             assert a.has(source, number) is ((source, number) in left)
 
 
-def test_last_gtids_of_mariadb() -> None:
+def test_mariadb_gtid_set_is_extended_only_by_increasing_numbers_of_a_domain() -> None:
     executed = GtidSet.of_mariadb([(0, 1, 105), (0, 2, 80), (7, 2, 3)])
     assert str(executed) == "0-1-105,0-2-80,7-2-3"
     assert executed.last_of_domains() == {"0": ("0-1", 105), "7": ("7-2", 3)}

@@ -25,7 +25,7 @@ NAMES: list[tuple[str, int | None]] = [
 
 
 @pytest.mark.parametrize(("name", "number"), NAMES)
-def test_file_number(name: str, number: int | None) -> None:
+def test_binlog_file_number_is_parsed_or_name_is_rejected(name: str, number: int | None) -> None:
     assert file_number(name) == number
     if number is None:
         with pytest.raises(InvalidPositionError, match="not a binlog file name"):
@@ -34,7 +34,7 @@ def test_file_number(name: str, number: int | None) -> None:
         assert Position.of(name, 4) == (number, 4, name)
 
 
-def test_order_is_by_number_then_bytes() -> None:
+def test_positions_are_ordered_by_file_number_and_byte() -> None:
     ordered = [
         Position.of("mysql-bin.000009", FIRST_EVENT),
         Position.of("mysql-bin.000009", 1 << 33),
@@ -46,7 +46,7 @@ def test_order_is_by_number_then_bytes() -> None:
     assert ordered == sorted(set(ordered))
 
 
-def test_a_name_decides_nothing_in_one_log() -> None:
+def test_order_of_equal_positions_ignores_file_names() -> None:
     """Two spellings of one place: a copied file's name, and the one in the ROTATE before it."""
     copied, rotated = Position(2, 4, "copy.binlog"), Position(2, 4, "mysql-bin.000002")
     assert copied.order == rotated.order == (2, 4)
@@ -56,11 +56,11 @@ def test_a_name_decides_nothing_in_one_log() -> None:
     assert Position(1, 900, "z") < copied < Position(2, 5, "a")
 
 
-def test_as_text() -> None:
+def test_position_text_is_file_and_byte() -> None:
     assert str(Position.of("mysql-bin.000001", 4)) == "mysql-bin.000001:4"
 
 
-def test_the_next_file() -> None:
+def test_position_in_next_file_is_4_with_a_higher_file_number() -> None:
     def after(position: Position, name: str) -> Position:
         return position.next_file(name)
 

@@ -45,7 +45,7 @@ def test_replayed_log_equals_select(scenario: str, batch_rows: int) -> None:
         replay.assert_equals(described["database"], name, table["rows"])
 
 
-def test_gtid_query_and_thread_come_from_the_transaction() -> None:
+def test_rows_carry_gtid_position_and_query_of_their_transaction() -> None:
     described, events = load("gtid_no_checksum")
     rows = rows_of(
         decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)

@@ -37,19 +37,19 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 
 @given(logs())
-def test_round_trip(events: list[Event]) -> None:
+def test_any_events_survive_packing_into_blocks(events: list[Event]) -> None:
     assert list(unpack_events(pack_events(events))) == events
 
 
 @given(logs(), st.integers(0, 20))
-def test_blocks_of_parts_are_the_blocks_of_the_whole(events: list[Event], at: int) -> None:
+def test_events_packed_in_parts_unpack_to_the_whole(events: list[Event], at: int) -> None:
     """Spans are packed one by one and travel together."""
     parts = [*pack_events(events[:at]), *pack_events(events[at:])]
     assert list(unpack_events(parts)) == events
 
 
 @pytest.mark.parametrize("file", ["transactions.001.binlog", "gtid_no_checksum.001.binlog"])
-def test_captured(file: str) -> None:
+def test_recorded_events_survive_packing_in_one_block_per_checksum_length(file: str) -> None:
     """The first event always has its checksum; where the others have none, a block of its own."""
     events = list(read_log(CAPTURED / file))
     blocks = pack_events(events)
@@ -59,6 +59,6 @@ def test_captured(file: str) -> None:
     assert sum(len(block.data) for block in blocks) == length
 
 
-def test_nothing() -> None:
+def test_no_events_give_no_blocks() -> None:
     assert pack_events([]) == []
     assert list(unpack_events([])) == []

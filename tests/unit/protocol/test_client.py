@@ -80,7 +80,7 @@ def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterat
 
 
 @pytest.mark.parametrize("size", [1, 2, MAX - 1, MAX, MAX + 1, 2 * MAX - 1, 2 * MAX, 2 * MAX + 5])
-def test_payloads_are_joined(size: int) -> None:
+def test_payload_of_any_size_is_joined_from_its_packets(size: int) -> None:
     payload = bytes([size & 0xFF]) * (size - 1) + b"e"
     sent = packets(payload)
     assert len(sent) == size + 4 * (size // MAX + 1)
@@ -89,7 +89,7 @@ def test_payloads_are_joined(size: int) -> None:
     assert read_packet(stream.read) == (EOF[4], EOF[5:])
 
 
-def test_events_up_to_the_end_of_the_log() -> None:
+def test_dump_gives_every_event_until_end_of_log() -> None:
     big = b"x" * (MAX - 1)  # with its status byte exactly one full packet
     with dump_of(event(b"one") + event(big) + event(b"") + EOF) as events:
         assert next(events) == b"one"
@@ -97,7 +97,7 @@ def test_events_up_to_the_end_of_the_log() -> None:
         assert list(events) == [b""]
 
 
-def test_cut_at_every_byte() -> None:
+def test_dump_cut_at_any_byte_gives_whole_events_then_lost_connection() -> None:
     """Between packets or inside one: what is whole comes, then the connection is lost."""
     sent = [event(b"one"), event(b"two"), event(b"three")]
     ends = [len(b"".join(sent[:n])) for n in range(4)]
@@ -112,7 +112,7 @@ def test_cut_at_every_byte() -> None:
 
 
 @pytest.mark.parametrize("length", [4 + MAX, 4 + MAX + 3, 4 + MAX + 4 + 5])
-def test_cut_between_the_packets_of_one_event(length: int) -> None:
+def test_dump_cut_between_packets_of_an_event_is_a_lost_connection(length: int) -> None:
     sent = event(b"x" * (MAX + 100))
     with dump_of(sent[:length]) as events, pytest.raises(LostConnectionError):
         next(events)
@@ -136,14 +136,16 @@ def test_cut_between_the_packets_of_one_event(length: int) -> None:
         (packets(b""), MalformedEventError, "empty packet"),
     ],
 )
-def test_errors_in_mid_dump(packet: bytes, kind: type[MySQLBinlogError], words: str) -> None:
+def test_error_or_invalid_packet_during_dump_raises_matching_error(
+    packet: bytes, kind: type[MySQLBinlogError], words: str
+) -> None:
     with dump_of(event(b"one") + packet + event(b"two")) as events:
         assert next(events) == b"one"
         with pytest.raises(kind, match=words):
             next(events)
 
 
-def test_a_missing_grant_has_no_place() -> None:
+def test_access_denied_error_of_dump_has_no_binlog_position() -> None:
     with (
         dump_of(error(1227, "Access denied")) as events,
         pytest.raises(AccessDeniedError) as caught,
@@ -153,7 +155,7 @@ def test_a_missing_grant_has_no_place() -> None:
     assert "mysql-bin" not in str(caught.value)
 
 
-def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
+def test_abort_by_another_thread_ends_waiting_reader_with_lost_connection() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=ours)))
@@ -167,7 +169,7 @@ def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
         aborting.join()
 
 
-def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
+def test_dump_timeout_is_three_heartbeats_but_at_least_30_seconds() -> None:
     """The time allowed, not the waiting: at least half a minute, else three heartbeats."""
     for interval, expected in ((1.0, 30.0), (10.0, 30.0), (60.0, 180.0)):
         settings = ServerSettings("h", 1, "u", "secret", heartbeat_interval=interval)
@@ -179,7 +181,7 @@ def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
             assert ours.gettimeout() == expected
 
 
-def test_settings_show_no_password() -> None:
+def test_repr_of_server_settings_has_no_password() -> None:
     assert "secret" not in repr(SETTINGS)
 
 
@@ -194,5 +196,5 @@ SSL: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("mode", "expected"), SSL)
-def test_ssl_arguments(mode: str, expected: dict[str, Any]) -> None:
+def test_ssl_mode_gives_the_matching_pymysql_arguments(mode: str, expected: dict[str, Any]) -> None:
     assert ServerSettings("h", 1, "u", "p", ssl_mode=mode).ssl_arguments() == expected

@@ -87,7 +87,9 @@ def filled(result: ResultSet) -> list[bytes]:
 
 @pytest.mark.parametrize("piece", [None, 1, 3, 100_000])
 @pytest.mark.parametrize("read", [lambda result: list(rows_of(result)), filled])
-def test_rows_in_pieces(piece: int | None, read: Callable[[ResultSet], list[bytes]]) -> None:
+def test_rows_received_in_pieces_of_any_size_are_complete(
+    piece: int | None, read: Callable[[ResultSet], list[bytes]]
+) -> None:
     rows = [b"\x00" + bytes((at,)) * at * 40 for at in range(60)]
     peer = Peer(HEAD + packets(*rows, END), piece)
     result = peer.result()
@@ -99,20 +101,20 @@ def test_rows_in_pieces(piece: int | None, read: Callable[[ResultSet], list[byte
 
 
 @pytest.mark.parametrize("size", [MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 2 * MAX_PAYLOAD])
-def test_rows_of_many_packets(size: int) -> None:
+def test_row_of_several_packets_is_joined(size: int) -> None:
     large = b"\x00" + b"x" * (size - 1)
     peer = Peer(HEAD + packets(b"\x00a", large, b"\x00b", END))
     assert [len(row) for row in filled(peer.result())] == [2, size, 2]
 
 
-def test_no_rows() -> None:
+def test_result_without_rows_is_empty_and_ends() -> None:
     peer = Peer(HEAD + packets(END))
     assert list(rows_of(peer.result())) == []
     assert peer.ends == 1
 
 
 @pytest.mark.parametrize("cut", range(len(HEAD)))
-def test_a_head_that_is_cut(cut: int) -> None:
+def test_result_cut_in_its_head_is_a_lost_connection(cut: int) -> None:
     peer = Peer(HEAD[:cut])
     with pytest.raises(LostConnectionError, match="broke while reading rows"):
         peer.result()
@@ -120,7 +122,7 @@ def test_a_head_that_is_cut(cut: int) -> None:
 
 
 @pytest.mark.parametrize("cut", range(12))
-def test_rows_that_are_cut(cut: int) -> None:
+def test_result_cut_in_its_rows_gives_whole_rows_then_lost_connection(cut: int) -> None:
     peer = Peer(HEAD + packets(b"\x00one", b"\x00two")[: 8 + cut])
     result = peer.result()
     rows = rows_of(result)
@@ -132,7 +134,7 @@ def test_rows_that_are_cut(cut: int) -> None:
     assert peer.ends == 0
 
 
-def test_an_error_between_rows() -> None:
+def test_server_error_between_rows_is_raised_and_ends_the_result() -> None:
     peer = Peer(HEAD + packets(b"\x00one", KILLED))
     rows = rows_of(peer.result())
     assert next(rows) == b"\x00one"
@@ -144,7 +146,7 @@ def test_an_error_between_rows() -> None:
     assert peer.ends == 1
 
 
-def test_a_server_that_goes_away_between_rows() -> None:
+def test_server_shutdown_between_rows_is_a_lost_connection() -> None:
     peer = Peer(HEAD + packets(b"\x00one", SHUTDOWN))
     rows = rows_of(peer.result())
     next(rows)
@@ -154,7 +156,7 @@ def test_a_server_that_goes_away_between_rows() -> None:
     assert peer.ends == 0
 
 
-def test_an_error_in_place_of_a_result() -> None:
+def test_server_error_instead_of_a_result_is_raised() -> None:
     peer = Peer(packets(b"\xff\x84\x05#HY000Table definition has changed, please retry"))
     with pytest.raises(ServerError, match="definition has changed") as caught:
         peer.result()
@@ -178,7 +180,7 @@ def test_an_error_in_place_of_a_result() -> None:
         (HEAD + packets(END, b"\x00"), "sent 5 bytes after the end of a result, expected none"),
     ],
 )
-def test_what_is_no_result(sent: bytes, message: str) -> None:
+def test_invalid_result_raises_malformed_result_error(sent: bytes, message: str) -> None:
     peer = Peer(sent)
     with pytest.raises(MalformedResultError, match=message):
         list(rows_of(peer.result()))

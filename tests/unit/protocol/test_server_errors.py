@@ -117,7 +117,7 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("code", "text", "kind", "words"), DUMP)
-def test_error_packets_of_a_dump(
+def test_dump_error_packet_gives_matching_error_class_and_message(
     code: int, text: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
     error = dump_error(code, text, "mysql-bin.000001", 4)
@@ -298,7 +298,9 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("error", "doing", "kind", "words"), REFUSALS)
-def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], words: str) -> None:
+def test_client_exception_gives_matching_error_class_and_message(
+    error: Exception, doing: str, kind: type[MySQLBinlogError], words: str
+) -> None:
     found = refused(error, "h:3306", doing)
     assert type(found) is kind
     assert words in found.message
@@ -312,7 +314,7 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
         assert "h:3306" in found.message
 
 
-def test_only_a_lost_connection_is_worth_another_try() -> None:
+def test_exactly_17_client_exceptions_are_lost_connections() -> None:
     """The tables above hold what is told apart; here is where retrying looks."""
     lost = [case for case in REFUSALS if case[2] is LostConnectionError]
     assert len(lost) == 17

@@ -39,7 +39,7 @@ def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: Name
     ]
 
 
-def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) -> None:
+def test_later_table_whose_name_differs_only_in_case_stops_the_query(named: NamedTables) -> None:
     named.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
     named.run()
     named.execute("CREATE TABLE `A` (id INT PRIMARY KEY)", "INSERT INTO `A` VALUES (2)")
@@ -89,7 +89,7 @@ def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> 
 
 
 @pytest.mark.parametrize("is_snapshot", [True, False])
-def test_a_table_whose_case_changes_keeps_its_delta_table(
+def test_table_whose_name_changes_case_keeps_its_delta_table(
     named: NamedTables, *, is_snapshot: bool
 ) -> None:
     """By RENAME, or by DROP and CREATE, with changes before and after it in the same batch."""
@@ -159,7 +159,7 @@ def test_a_mirror_that_was_killed_while_it_created_a_table_continues(named: Name
     assert named.detail("t")["location"] == f"file:{location}"
 
 
-def test_another_implementation_of_the_session_catalog_is_not_in_memory(
+def test_session_catalog_of_another_class_logs_no_in_memory_warning(
     delta: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = "spark.sql.catalog.spark_catalog"
@@ -176,7 +176,9 @@ def test_another_implementation_of_the_session_catalog_is_not_in_memory(
     assert "is in memory" not in caplog.text
 
 
-def test_storage_options_serve_the_change_logs_beside_names(named: NamedTables) -> None:
+def test_storage_options_with_named_tables_are_rejected_without_a_change_log(
+    named: NamedTables,
+) -> None:
     """With `auto`, which is the engine `spark` in this session."""
     named.settings |= {
         "engine": "auto",

@@ -98,7 +98,7 @@ def test_a_second_mirror_of_an_external_table_fails(named: NamedTables) -> None:
 
 
 @pytest.mark.parametrize("is_snapshot", [True, False])
-def test_a_table_with_rows_of_another_program_is_refused(
+def test_table_with_rows_of_another_program_is_rejected(
     named: NamedTables, *, is_snapshot: bool
 ) -> None:
     location = _create(named, "t", "(id INT, v STRING)")

@@ -133,14 +133,14 @@ def test_a_table_that_was_created_again_is_not_written(
     assert _rows(delta, "again") == {7: "1"}
 
 
-def test_a_table_of_another_mysql_table_is_refused(engine: SparkEngine) -> None:
+def test_delta_table_of_another_mysql_table_is_rejected(engine: SparkEngine) -> None:
     engine.target(_name("owned")).create(_COLUMNS, {})
     other = CatalogName("spark_catalog", _SCHEMA, "owned", ("d", "Owned"), may_create_schema=False)
     with pytest.raises(OptionError, match=r"expected 'd\.Owned', found 'd\.owned'"):
         engine.target(other).columns()
 
 
-def test_a_table_that_was_written_by_its_path_gets_its_mysql_table_before_rows(
+def test_delta_table_written_by_path_accepts_only_the_first_mysql_table(
     delta: SparkSession, engine: SparkEngine, tmp_path: Path
 ) -> None:
     by_path = SparkEngine()
@@ -182,7 +182,7 @@ def _without_files(delta: SparkSession, table: str) -> None:
         ("no_files", _without_files, "there is no Delta table at its location"),
     ],
 )
-def test_a_name_of_something_else_is_refused(
+def test_name_of_anything_but_a_delta_table_is_rejected(
     delta: SparkSession,
     engine: SparkEngine,
     table: str,
@@ -253,13 +253,13 @@ def test_a_table_whose_location_is_used_is_not_created(
     shutil.rmtree(folder)
 
 
-def test_a_schema_that_the_target_names_is_not_created(engine: SparkEngine) -> None:
+def test_missing_schema_named_by_the_target_is_rejected(engine: SparkEngine) -> None:
     said = r"CREATE SCHEMA `spark_catalog`\.`named_no_schema`"
     with pytest.raises(OptionError, match=said):
         engine.target(_name("t", "named_no_schema")).create(_COLUMNS, {})
 
 
-def test_a_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEngine) -> None:
+def test_missing_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEngine) -> None:
     # In the warehouse of the session, where an interrupted run leaves its tables.
     schema = f"named_{uuid4().hex}"
     name = _name("t", schema, may_create_schema=True)
@@ -270,6 +270,6 @@ def test_a_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEng
         delta.sql(f"DROP SCHEMA spark_catalog.{schema} CASCADE")
 
 
-def test_a_catalog_that_is_not_configured_is_refused(delta: SparkSession) -> None:
+def test_catalog_that_is_not_configured_is_rejected(delta: SparkSession) -> None:
     with pytest.raises(OptionError, match=r"set spark\.sql\.catalog\.nowhere to its class"):
         SparkEngine(catalog="nowhere").begin(delta)

@@ -36,7 +36,7 @@ def mirrored(
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_rows_that_compactions_doubled_stop_their_table_until_it_is_reloaded(
+def test_rows_duplicated_by_compactions_stop_their_table_until_a_reload(
     mirrored: MirroredDatabase, is_running: bool
 ) -> None:
     mirror = mirrored.mirror()

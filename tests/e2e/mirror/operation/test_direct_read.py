@@ -72,7 +72,7 @@ def short(
     return MirroredDatabase(spark, live_server, database, tmp_path)
 
 
-def test_changes_and_ddl_by_sparks_tasks(
+def test_changes_and_ddl_read_by_spark_tasks_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -89,7 +89,7 @@ def test_changes_and_ddl_by_sparks_tasks(
 
 
 @pytest.mark.both_engines
-def test_changes_and_ddl_of_several_tables(
+def test_changes_and_ddl_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -114,7 +114,7 @@ def test_changes_and_ddl_of_several_tables(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
 @pytest.mark.parametrize("reader", ["mirror", "Spark"])
-def test_a_load_of_several_chunks(
+def test_snapshot_of_several_chunks_equals_select(
     short: MirroredDatabase,
     read_here: list[int],
     reader: str,
@@ -154,7 +154,7 @@ def test_a_load_of_several_chunks(
     short.assert_equal(*"abc")
 
 
-def test_a_change_log_beside_a_mirror(
+def test_tables_and_change_log_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -168,7 +168,7 @@ def test_a_change_log_beside_a_mirror(
     assert_replay(mirrored, "t", "id")
 
 
-def test_a_batch_that_failed_comes_again(
+def test_failed_batch_is_read_directly_again_and_applied_once(
     short: MirroredDatabase, read_here: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch of a checkpoint is read here by whoever comes next, and brought in once."""
@@ -200,7 +200,7 @@ def test_a_batch_that_failed_comes_again(
     assert [count for count in read_here if count] == [4, 4, 2]
 
 
-def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
+def test_planned_batch_is_not_read_from_another_binlog_of_the_same_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
@@ -241,7 +241,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
-def test_what_is_handed_over(
+def test_handoff_files_are_applied_without_reading_the_binlog_again(
     mirrored: MirroredDatabase,
     ddl_seed: int,
     with_change_log: bool,
@@ -275,7 +275,7 @@ def test_what_is_handed_over(
 
 
 @pytest.mark.parametrize("with_change_log", [False, True])
-def test_what_several_tasks_would_carry_is_handed_over(
+def test_batch_of_several_ranges_is_applied_from_its_handoff_file(
     short: MirroredDatabase, with_change_log: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its order, and typed or as texts, each as it was when it was changed."""
@@ -312,7 +312,7 @@ def test_what_several_tasks_would_carry_is_handed_over(
         assert_replay(short, "a", "id")
 
 
-def test_batch_by_batch_as_it_is_handed_over(
+def test_handoff_files_of_successive_batches_are_removed_after_use(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each batch of a query has its own changes; nothing of it stays in the folder."""
@@ -335,7 +335,7 @@ def test_batch_by_batch_as_it_is_handed_over(
     assert [*Path(handoff.folder).iterdir()] == []
 
 
-def test_a_large_transaction_among_small_ones_is_read(
+def test_large_transaction_among_small_ones_is_applied_without_spark_tasks(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No task could carry it, and Spark has no Python running, since small batches need none."""
@@ -360,7 +360,7 @@ def test_a_large_transaction_among_small_ones_is_read(
     short.assert_equal("a")
 
 
-def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
+def test_second_short_batch_in_a_row_is_read_by_spark_without_handoff_files(
     short: MirroredDatabase, nothing_handed_over: None
 ) -> None:
     """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
@@ -377,7 +377,7 @@ def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
     short.assert_equal("a")
 
 
-def test_where_little_is_wanted_spark_reads_again(
+def test_binlog_with_few_captured_changes_is_left_to_spark_after_one_batch(
     short: MirroredDatabase, read_here: list[int]
 ) -> None:
     """The server would send all of its log twice."""

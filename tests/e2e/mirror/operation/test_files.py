@@ -35,7 +35,7 @@ def mirrored(
 
 
 @pytest.mark.both_engines
-def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) -> None:
+def test_partitioned_table_equals_select(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["the region"]}
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, `the region` VARCHAR(9), v INT, w INT)"
@@ -77,7 +77,7 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
     ],
     ids=["empty", "null's name", "bytes"],
 )
-def test_a_partition_that_delta_reads_otherwise_stops_the_table(
+def test_partition_value_that_delta_would_not_read_back_stops_the_table(
     mirrored: MirroredDatabase, column: str, value: str, reason: str
 ) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
@@ -93,7 +93,9 @@ def test_a_partition_that_delta_reads_otherwise_stops_the_table(
 
 
 @pytest.mark.both_engines
-def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
+def test_timestamp_partition_keeps_its_instant_or_stops_the_table(
+    mirrored: MirroredDatabase,
+) -> None:
     """delta-rs notes it without a time zone: Spark reads it in that of its session."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
     mirrored.execute(
@@ -124,7 +126,9 @@ def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.both_engines
-def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
+def test_table_whose_only_partition_column_is_dropped_becomes_unpartitioned(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9), v INT)",
@@ -137,7 +141,7 @@ def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
     assert mirrored.delta("t").metadata().partition_columns == []
 
 
-def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatabase) -> None:
+def test_unknown_partition_column_is_rejected(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["regoin"]}
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, region INT)", "INSERT INTO t SELECT 1, 1")
     with pytest.raises(Exception, match="partition_by") as raised:
@@ -184,7 +188,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
 
 
 @pytest.mark.both_engines
-def test_compactions_beside_batches(
+def test_batches_with_concurrent_compactions_equal_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another thread compacts as often as it can, through each kind of commit."""
@@ -237,7 +241,7 @@ def _two_files(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("between", ["compaction", "append"])
-def test_what_comes_between_reading_and_writing_anew(
+def test_rewrite_of_columns_survives_a_compaction_and_rejects_a_foreign_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     uri = str(_two_files(tmp_path / "t"))

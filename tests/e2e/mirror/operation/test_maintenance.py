@@ -37,7 +37,7 @@ def mirrored(
 
 
 @pytest.mark.both_engines
-def test_mirror_beside_maintenance_is_equal_to_select(
+def test_mirror_with_concurrent_maintenance_equals_select(
     mirrored: MirroredDatabase, own_rounds: Counter[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     _maintain(mirrored, 0, own_rounds)
@@ -48,7 +48,7 @@ def test_mirror_beside_maintenance_is_equal_to_select(
 @pytest.mark.both_engines
 @pytest.mark.slow
 @pytest.mark.timeout(MINUTES * 60 + 1200)
-def test_mirror_beside_long_maintenance_is_equal_to_select(
+def test_mirror_with_long_concurrent_maintenance_equals_select(
     mirrored: MirroredDatabase, own_rounds: Counter[str]
 ) -> None:
     _maintain(mirrored, MINUTES * 60, own_rounds)

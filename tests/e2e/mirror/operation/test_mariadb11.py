@@ -191,14 +191,14 @@ def mirrored(
 
 
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
-def test_tables_are_what_select_shows(
+def test_mariadb_11_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int
 ) -> None:
     assert_all_equal(mirrored[case], tables)
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
-def test_generated_columns_are_excluded(
+def test_generated_columns_stop_the_table_unless_they_are_excluded(
     spark: SparkSession, mariadb11: Server, tmp_path: Path, key: str
 ) -> None:
     """The server logs them of inserted rows only: with them, the table is stopped."""

@@ -311,7 +311,7 @@ def mirrored(
 
 
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
-def test_tables_are_what_select_shows(
+def test_mysql_9_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int
 ) -> None:
     assert_all_equal(mirrored[case], tables)

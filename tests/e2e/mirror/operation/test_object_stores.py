@@ -69,7 +69,7 @@ def stored(
     return StoredDatabase(spark, live_server, database, tmp_path, store)
 
 
-def test_snapshot_changes_and_ddl_reach_the_store(stored: StoredDatabase) -> None:
+def test_snapshot_changes_and_ddl_reach_the_object_store(stored: StoredDatabase) -> None:
     stored.settings["change_log"] = f"{stored.store.uri}/changes/{{database}}/{{table}}"
     stored.run()
     stored.assert_equal("t")
@@ -103,7 +103,7 @@ def test_no_commit_is_read_again_in_every_batch(stored: StoredDatabase) -> None:
     stored.assert_equal("t")
 
 
-def test_maintenance_compacts_files_in_the_store(stored: StoredDatabase) -> None:
+def test_maintenance_compacts_files_in_the_object_store(stored: StoredDatabase) -> None:
     stored.settings["maintenance_interval"] = "1s"
     numbers = count(10)
 
@@ -140,7 +140,7 @@ def test_commits_of_another_writer_are_not_overwritten(
     assert delta.version() >= version + 2
 
 
-def test_one_of_two_equal_commits_is_written(store: ObjectStore) -> None:
+def test_appends_of_two_writers_at_one_version_are_both_committed(store: ObjectStore) -> None:
     """What the test before rests on: the store's put is conditional."""
     uri, options = f"{store.uri}/raw/t", dict(store.options)
     rows = pa.table({"a": [1]})

@@ -41,7 +41,7 @@ def run(shop: MirroredDatabase) -> DeltaMirror:
     return mirror
 
 
-def test_rows_lag_and_stopped_tables(
+def test_progress_reports_rows_lag_and_stopped_tables(
     shop: MirroredDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     big, small = f"{shop.database}.big", f"{shop.database}.small"
@@ -101,7 +101,7 @@ def test_rows_lag_and_stopped_tables(
     assert stopped[small].stopped is None
 
 
-def test_a_batch_that_runs_again_counts_nothing(shop: MirroredDatabase) -> None:
+def test_replayed_batch_adds_no_rows_to_the_progress_of_its_tables(shop: MirroredDatabase) -> None:
     run(shop)
     shop.execute("UPDATE big SET v = 'x' WHERE id < 5")
     first = run(shop).progress.batches[-1]
@@ -131,7 +131,7 @@ class EndsInTheLoad(DeltaMirror):
         super().__call__(batch, number)
 
 
-def test_a_resumed_load_counts_what_is_there(shop: MirroredDatabase) -> None:
+def test_resumed_snapshot_counts_the_rows_already_in_delta(shop: MirroredDatabase) -> None:
     name = f"{shop.database}.big"
     first = shop.mirror(kind=EndsInTheLoad)
     with pytest.raises(StreamingQueryException, match="Ends"):

@@ -40,7 +40,7 @@ SETTINGS: dict[str, Values] = {
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("server_name", every_server())
-def test_tables_under_global_settings(
+def test_tables_under_global_server_settings_equal_select(
     spark: SparkSession,
     tmp_path: Path,
     server_name: str,

@@ -43,7 +43,7 @@ def mirrored(
 
 
 @pytest.mark.both_engines
-def test_changes_and_ddl_of_several_tables(
+def test_changes_and_ddl_in_sub_batches_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, steps: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -67,7 +67,7 @@ def test_changes_and_ddl_of_several_tables(
         assert max(steps[before:]) > 10
 
 
-def test_statements_among_the_changes_of_a_step(
+def test_table_truncated_within_a_sub_batch_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is made of a step ahead is of all its changes, and does not count then."""
@@ -92,7 +92,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_kill_between_steps(
+def test_each_change_is_applied_once_after_a_kill_between_sub_batches(
     mirrored: MirroredDatabase,
     ddl_seed: int,
     steps: list[int],
@@ -120,7 +120,9 @@ def test_a_kill_between_steps(
     assert max(steps) > 5
 
 
-def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[int]) -> None:
+def test_transaction_is_never_split_across_sub_batches(
+    mirrored: MirroredDatabase, steps: list[int]
+) -> None:
     mirrored.run()
     for first in range(1, 60, 20):
         rows = ", ".join(f"({n}, '{'x' * 20}', 1)" for n in range(first, first + 10))
@@ -144,7 +146,7 @@ COUNTS = {"t": 100, "pairs": 9_000, "plain": 100}
 
 
 @pytest.mark.parametrize("payload", ["typed", "texts"])
-def test_the_source_gives_batches_of_several_steps(
+def test_batch_larger_than_max_bytes_per_trigger_is_applied_in_sub_batches(
     mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a user has it: a step is as long as `maxBytesPerTrigger`, and the batch several times.

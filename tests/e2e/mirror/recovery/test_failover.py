@@ -40,7 +40,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_mirror_is_equal_after_a_failover(
+def test_mirror_equals_select_after_a_failover(
     spark: SparkSession, pair: list[LocalServer], tmp_path: Path, how: str
 ) -> None:
     primary, replica = pair
@@ -155,7 +155,7 @@ def end_in_batch(
             mirrored.run()
 
 
-def test_batch_that_was_purged_after_it_was_applied_is_there_once(
+def test_batch_purged_after_it_was_applied_is_not_applied_twice(
     both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server is alive and has purged it, and the other one has it."""
@@ -174,7 +174,7 @@ def test_batch_that_was_purged_after_it_was_applied_is_there_once(
     assert [row["op"] for row in rows_of_log(both, "k")].count("c") == 2
 
 
-def test_planned_batch_that_loses_rows_waits_for_its_server(
+def test_planned_batch_with_a_dropped_partition_fails_until_its_server_returns(
     both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where rows are lost is known by positions of that server."""

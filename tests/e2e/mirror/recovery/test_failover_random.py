@@ -303,7 +303,7 @@ def _switch(mirrored: MirroredDatabase, pair: list[LocalServer]) -> None:
     "rounds",
     [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
 )
-def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
+def test_mirror_equals_select_after_random_failovers(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     ddl_seed: int,
     tmp_path: Path,

@@ -171,7 +171,7 @@ def run_killed(lost: Lost) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_running_mirror_reads_tables_again_on_the_replica(
+def test_running_mirror_equals_select_after_a_failover_during_a_snapshot(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     """The primary is killed when a batch with rows that the replica lacks is applied."""
@@ -189,7 +189,7 @@ def test_running_mirror_reads_tables_again_on_the_replica(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
+def test_tables_equal_select_after_failover_and_an_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as patched:
@@ -203,7 +203,7 @@ def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [1, 2])
-def test_batch_that_was_applied_in_part_is_repeated_without_its_snapshot_rows(
+def test_tables_equal_select_after_failover_and_a_partly_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """It also has changes of the binlog, which the replica repeats."""
@@ -242,7 +242,7 @@ def die_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sample(1)
-def test_batch_with_snapshot_rows_that_was_purged(
+def test_tables_equal_select_after_a_purged_snapshot_batch_and_failover(
     lost: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server is alive, and the other one has it."""
@@ -263,7 +263,7 @@ def test_batch_with_snapshot_rows_that_was_purged(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
-def test_lost_server_is_back_around_the_repeated_batch(
+def test_mirror_continues_on_a_lost_server_that_returns_for_the_repeated_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int, when: str
 ) -> None:
     """It continues, and what the batch was to read of its tables is read."""
@@ -280,7 +280,7 @@ def test_lost_server_is_back_around_the_repeated_batch(
     lost.assert_equal("gone")
 
 
-def test_two_failovers_in_a_snapshot(
+def test_tables_equal_select_after_two_failovers_during_a_snapshot(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with replicating_servers(MySQL56Server, 3) as (primary, second, third):
@@ -317,7 +317,7 @@ def test_two_failovers_in_a_snapshot(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [2, 4])
-def test_rows_outside_of_a_condition(
+def test_tables_equal_select_after_failover_in_a_reload_with_snapshot_where(
     spark: SparkSession,
     pair: list[LocalServer],
     tmp_path: Path,
@@ -345,7 +345,7 @@ def test_rows_outside_of_a_condition(
     lost.mirrored.assert_equal(*TABLES)
 
 
-def test_soft_deletes(
+def test_failover_during_a_snapshot_marks_lost_rows_as_deleted(
     spark: SparkSession, pair: list[LocalServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that only the lost server had are marked as deleted."""

@@ -62,7 +62,9 @@ def _run_last_batch_again(mirrored: MirroredDatabase) -> DeltaMirror:
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("value", ["text", "double"])
-def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, value: str) -> None:
+def test_partition_value_longer_than_a_file_name_stops_the_table_until_a_reload(
+    mirrored: MirroredDatabase, value: str
+) -> None:
     column, change = ("p", f"'{_LONG}', 0") if value == "text" else ("d", "'c', 1e300")
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": [column]}
     mirrored.execute("ALTER TABLE t MODIFY d DOUBLE")
@@ -91,7 +93,9 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
 
 
 @pytest.mark.both_engines
-def test_a_long_value_in_a_first_load(mirrored: MirroredDatabase) -> None:
+def test_long_partition_value_in_a_snapshot_stops_the_table_until_a_reload(
+    mirrored: MirroredDatabase,
+) -> None:
     """The load's chunks behind the one that failed do not take up the table."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["p"]}
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))
@@ -157,7 +161,9 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 
 
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
-def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
+def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
+    mirrored: MirroredDatabase, number: int
+) -> None:
     mirrored.settings["change_log"] = change_log_of(mirrored)
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
@@ -178,7 +184,9 @@ def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
-def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number: int) -> None:
+def test_store_or_process_error_fails_the_batch_and_stops_no_table(
+    mirrored: MirroredDatabase, number: int
+) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
     with _failing(mirrored, _OF_ALL[number]) as made:
@@ -191,7 +199,7 @@ def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number
 
 
 @pytest.mark.both_engines
-def test_names_and_values_like_errors_of_the_store_stop_one_table(
+def test_constraint_error_with_the_text_of_a_store_error_stops_only_its_table(
     mirrored: MirroredDatabase,
 ) -> None:
     """A constraint of the Delta table shows a row with all its columns."""
@@ -218,7 +226,7 @@ def test_names_and_values_like_errors_of_the_store_stop_one_table(
         mirrored.execute("UPDATE u SET v = v + 1")
 
 
-def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
+def test_write_error_that_a_retry_resolves_stops_no_table(mirrored: MirroredDatabase) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "DELETE FROM t WHERE id = 1")
     with _failing(mirrored, _OF_TABLE[0], times=1) as made:
@@ -227,7 +235,7 @@ def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t", "u")
 
 
-def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
+def test_stop_that_cannot_be_stored_fails_the_batch(mirrored: MirroredDatabase) -> None:
     """A later start would not know that changes are missing: all fail, and none is stopped."""
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
@@ -290,7 +298,9 @@ def test_a_damaged_delta_log_of_the_only_table_fails_the_batch(mirrored: Mirrore
             _run(mirrored)
 
 
-def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
+def test_failure_of_the_first_snapshot_chunk_stops_the_table_and_its_change_log(
+    mirrored: MirroredDatabase,
+) -> None:
     """Where not even the load's begin could be noted, the next chunk is not taken for the first."""
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))
     mirrored.execute(f"INSERT INTO t VALUES {rows}")
@@ -335,7 +345,7 @@ def test_a_change_log_that_misses_changes_stays_stopped(mirrored: MirroredDataba
     assert_replay(mirrored, "t", "id")
 
 
-def test_a_full_disk(mirrored: MirroredDatabase) -> None:
+def test_full_disk_fails_the_batch_and_stops_no_table(mirrored: MirroredDatabase) -> None:
     """As a limit of file sizes gives it, without a file system of its own."""
     _run(mirrored)
     letters = random.Random(7).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60 * 3000)

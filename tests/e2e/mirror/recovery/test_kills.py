@@ -41,7 +41,7 @@ def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_killed_mirror_goes_on_to_what_select_shows(
+def test_killed_mirror_equals_select_after_a_restart(
     live_server: Server, shop: str, tmp_path: Path
 ) -> None:
     with (

@@ -51,7 +51,7 @@ def _put_back(mirrored: MirroredDatabase, copy: Path) -> None:
     copy.rename(mirrored.folder / "checkpoint")
 
 
-def test_a_reload_under_an_older_checkpoint(mirrored: MirroredDatabase) -> None:
+def test_reload_with_an_older_checkpoint_equals_select(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     copy = _copy(mirrored)
     for number in range(3):
@@ -71,7 +71,7 @@ def test_a_reload_under_an_older_checkpoint(mirrored: MirroredDatabase) -> None:
 
 @pytest.mark.parametrize("is_complete", [True, False], ids=["complete", "in progress"])
 @pytest.mark.parametrize("rows", ["300", "900"])
-def test_a_snapshot_under_an_older_checkpoint(
+def test_snapshot_resumed_from_an_older_checkpoint_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, rows: str, *, is_complete: bool
 ) -> None:
     """Its chunks are others now."""

@@ -119,7 +119,7 @@ def assert_all_equal(mirrored: MirroredDatabase) -> None:
 
 @pytest.mark.both_engines
 @pytest.mark.sample(2)
-def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
+def test_tables_are_reloaded_after_a_purge(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -134,7 +134,7 @@ def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
     assert last_offset(mirrored.folder)["epoch"] == 1
 
 
-def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDatabase) -> None:
+def test_changes_and_an_alter_after_a_purged_part_equal_select(mirrored: MirroredDatabase) -> None:
     """Rows before the ALTER can't be read, and need not be: the tables are read after it."""
     mirrored.run()
     mirrored.execute(*LOST)
@@ -147,7 +147,9 @@ def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDataba
     assert_all_equal(mirrored)
 
 
-def test_running_mirror_that_was_disconnected(mirrored: MirroredDatabase) -> None:
+def test_mirror_disconnected_while_the_binlog_is_purged_equals_select(
+    mirrored: MirroredDatabase,
+) -> None:
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.run()
@@ -180,7 +182,9 @@ class FailsInBatch(DeltaMirror):
         super().__call__(batch, number)
 
 
-def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
+def test_purged_planned_batch_fails_unless_fail_on_data_loss_is_false(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.run()
     mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
     number = max(int(file.name) for file in (mirrored.folder / "checkpoint/commits").glob("[0-9]*"))
@@ -201,7 +205,7 @@ def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
     assert_all_equal(mirrored)
 
 
-def test_planned_batch_that_was_applied_in_part(
+def test_purged_batch_that_was_applied_before_a_crash_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ends after it wrote some of the tables, or all of them."""
@@ -226,7 +230,7 @@ def test_planned_batch_that_was_applied_in_part(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(4))
-def test_kill_on_the_way(
+def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """In the batch of the gap, and in those of the reload."""
@@ -243,7 +247,7 @@ def test_kill_on_the_way(
 
 
 @pytest.mark.parametrize("step", range(1, 4))
-def test_purged_during_a_snapshot(
+def test_purge_during_a_snapshot_leaves_no_deleted_rows(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """Rows that were read, and were deleted in the lost part, are not left over."""
@@ -260,7 +264,9 @@ def test_purged_during_a_snapshot(
         assert_replay(mirrored, table, key)
 
 
-def test_soft_deletes(mirrored: MirroredDatabase) -> None:
+def test_purge_with_soft_deletes_marks_rows_deleted_in_the_lost_part(
+    mirrored: MirroredDatabase,
+) -> None:
     """Rows that were deleted in the lost part stay, marked as deleted."""
     mirrored.settings["soft_delete"] = True
     mirrored.options["excludeTables"] = f"{mirrored.database}.k"
@@ -275,7 +281,9 @@ def test_soft_deletes(mirrored: MirroredDatabase) -> None:
     assert [row["_deleted"] for row in mirrored.rows("dropped").to_pylist()] == [True, True]
 
 
-def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDatabase) -> None:
+def test_xa_transaction_prepared_in_a_purged_part_is_applied_after_its_commit(
+    mirrored: MirroredDatabase,
+) -> None:
     """Its rows appear when it is committed, after the tables were reloaded."""
     if mirrored.server.version().startswith("5.6"):
         pytest.skip("5.6 logs an XA transaction when it commits")
@@ -295,7 +303,7 @@ def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDat
     assert last_offset(mirrored.folder)["epoch"] == 2
 
 
-def test_stops_by_default(mirrored: MirroredDatabase) -> None:
+def test_purged_binlog_fails_the_query_by_default(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -385,7 +393,7 @@ def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.Monke
         pytest.param(25, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_random_purges(
+def test_mirror_equals_select_after_random_purges_and_kills(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)

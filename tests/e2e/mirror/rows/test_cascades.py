@@ -23,7 +23,7 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
-def test_tables_are_named_and_loaded_again_on_a_schedule(
+def test_cascading_foreign_key_logs_a_warning_and_reload_equals_select(
     spark: SparkSession,
     live_server: Server,
     database: str,

@@ -67,7 +67,7 @@ def _change(logged: MirroredDatabase, random_: random.Random, count: int) -> Non
     logged.execute(*statements)
 
 
-def test_random_changes_beside_a_mirror(
+def test_change_log_of_random_changes_replays_to_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path, ddl_seed: int
 ) -> None:
     """Replayed by `seq`, the change log of a load and all that followed is what SELECT shows."""
@@ -105,7 +105,7 @@ def test_random_changes_beside_a_mirror(
     assert rows[-1]["ts"] is not None
 
 
-def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
+def test_dropped_partition_writes_a_reset_row_to_the_change_log(logged: MirroredDatabase) -> None:
     """They come anew, each time behind a row that says so: no delete tells of those that went."""
     for number in (1, 2):
         logged.execute(
@@ -122,7 +122,7 @@ def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
         assert [row["op"] for row in rows].count("reset") == number
 
 
-def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
+def test_replayed_batch_adds_nothing_to_the_change_log(logged: MirroredDatabase) -> None:
     before = _seq(logged)
     commits = sorted(
         (logged.folder / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name)
@@ -139,7 +139,7 @@ def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("in_packets", [False, True])
-def test_a_load_s_batch_that_runs_again(
+def test_replayed_snapshot_batch_adds_nothing_to_the_change_log(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, in_packets: bool
 ) -> None:
     """A loaded row is at no place of its own: it is the batch that tells."""
@@ -165,7 +165,7 @@ def test_a_load_s_batch_that_runs_again(
     assert [row["op"] for row in rows] == ["reset", "r", "r", "r"]
 
 
-def test_a_lost_checkpoint_and_the_log_once_more(
+def test_lost_checkpoint_and_replayed_binlog_add_nothing_to_the_change_log(
     logged: MirroredDatabase, live_server: Server
 ) -> None:
     before = _seq(logged)
@@ -182,7 +182,7 @@ def test_a_lost_checkpoint_and_the_log_once_more(
     assert_replay(logged, "t", "id")
 
 
-def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
+def test_lost_checkpoint_and_new_snapshot_write_a_reset_row(logged: MirroredDatabase) -> None:
     """What was deleted meanwhile is in no change of the log: it ends with the row `reset`."""
     before = _seq(logged)
     logged.execute("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'changed' WHERE id = 2")
@@ -199,7 +199,9 @@ def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
     assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 2, "r": 5}
 
 
-def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server: Server) -> None:
+def test_gap_in_a_change_log_is_an_error_until_an_earlier_start(
+    logged: MirroredDatabase, live_server: Server
+) -> None:
     begin = "{}:{}".format(*live_server.position())
     logged.execute("DELETE FROM t WHERE id = 1")
     before = _seq(logged)
@@ -218,7 +220,9 @@ def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server
     assert [row["op"] for row in assert_replay(logged, "t", "id")] == ["c", "c", "c", "d", "c"]
 
 
-def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -> None:
+def test_table_dropped_before_a_new_query_and_recreated_gets_a_reset_row(
+    logged: MirroredDatabase,
+) -> None:
     """The new query does not know it at its start: nothing else would tell of the gap."""
     logged.execute("DROP TABLE t", "CREATE TABLE other (id INT PRIMARY KEY)")
     logged.run("another checkpoint")
@@ -232,7 +236,7 @@ def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -
     assert [row["op"] for row in rows] == ["c", "c", "c", "reset", "c"]
 
 
-def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
+def test_removed_change_log_is_an_error_until_a_reload(logged: MirroredDatabase) -> None:
     shutil.rmtree(log_of(logged, "t"))
     logged.execute("DELETE FROM t WHERE id = 1")
     with pytest.raises(Exception, match="it has no change log, or no longer one"):
@@ -245,7 +249,7 @@ def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("again", ["earliest", "snapshot"])
-def test_a_log_that_was_begun_anew(
+def test_reset_binlog_is_rejected_for_an_existing_change_log(
     spark: SparkSession, own_server: Server, tmp_path: Path, again: str
 ) -> None:
     """The new log's places are those of the change log's changes, or lie in front of them."""
@@ -301,7 +305,9 @@ def test_abandoned_snapshot_stops_table(
     assert len(assert_replay(logged, "t", "id")) == 4001
 
 
-def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredDatabase) -> None:
+def test_other_target_or_change_log_with_the_same_checkpoint_is_rejected(
+    logged: MirroredDatabase,
+) -> None:
     """What comes meanwhile would be missing where it was before."""
     target = f"{logged.folder}/lake/{{database}}/{{table}}"
     for settings in (
@@ -320,7 +326,9 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
     assert_replay(logged, "t", "id")
 
 
-def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> None:
+def test_mirrored_table_and_change_log_at_the_same_path_are_rejected(
+    logged: MirroredDatabase,
+) -> None:
     of_logs = {"target": None, "change_log": change_log_of(logged)}
     logged.options["startingOffset"] = "snapshot"
     # A mirror over the change logs, and change logs over a mirror.
@@ -339,7 +347,7 @@ def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> N
     assert_replay(logged, "t", "id")
 
 
-def test_a_note_where_only_spark_reaches(
+def test_change_log_added_to_a_remote_checkpoint_is_rejected(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's own way of writing and reading, on the disk that there is."""

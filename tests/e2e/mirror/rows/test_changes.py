@@ -13,7 +13,7 @@ from helpers.servers import Server
 pytestmark = pytest.mark.both_engines
 
 
-def test_two_tables_of_one_query_are_what_select_shows(
+def test_two_tables_of_one_query_equal_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)

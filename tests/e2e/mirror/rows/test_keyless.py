@@ -130,7 +130,7 @@ def _as_selected(name: str, value: Any) -> Any:
     return int(value) if whole else value
 
 
-def test_rows_among_equal_ones(
+def test_keyless_table_with_equal_rows_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -162,7 +162,7 @@ def test_rows_among_equal_ones(
     assert _assert_equal(mirrored, "t")
 
 
-def test_a_key_that_comes_and_goes(
+def test_table_whose_key_is_added_and_dropped_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -190,7 +190,7 @@ def test_a_key_that_comes_and_goes(
     mirrored.assert_equal("t")
 
 
-def test_changes_that_come_again(
+def test_replayed_changes_of_a_keyless_table_are_applied_once(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """A lost checkpoint, and the log once more from its beginning: each change counts once."""
@@ -212,7 +212,7 @@ def test_changes_that_come_again(
     mirrored.assert_equal("t")
 
 
-def test_a_load_of_an_empty_table(
+def test_snapshot_of_an_empty_keyless_table_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -224,7 +224,7 @@ def test_a_load_of_an_empty_table(
     mirrored.assert_equal("t", "k")
 
 
-def test_rows_that_are_loaded_while_they_change(
+def test_snapshot_of_a_changing_keyless_table_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     """What changes while a batch is read is in the rows, or comes behind them: never both."""
@@ -265,7 +265,7 @@ def test_rows_that_are_loaded_while_they_change(
     assert _assert_equal(mirrored, "empty")
 
 
-def test_a_table_is_loaded_again(
+def test_reloaded_keyless_table_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -306,7 +306,7 @@ def test_a_table_is_loaded_again(
     mirrored.assert_equal("t", "keyed")
 
 
-def test_a_load_that_breaks_off(
+def test_interrupted_snapshot_of_a_keyless_table_equals_select_after_a_restart(
     spark: SparkSession,
     live_server: Server,
     database: str,
@@ -333,7 +333,7 @@ def test_a_load_that_breaks_off(
     mirrored.assert_equal("t")
 
 
-def test_an_account_that_must_not_lock_tables(
+def test_missing_lock_tables_grant_stops_the_snapshot_of_a_keyless_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, account: Account
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -355,7 +355,7 @@ def test_an_account_that_must_not_lock_tables(
     mirrored.assert_equal("t", "keyed")
 
 
-def test_a_table_that_began_with_rows_and_was_not_loaded(
+def test_change_of_a_row_missing_in_a_keyless_table_stops_the_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(

@@ -71,7 +71,7 @@ def _assert_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("soft_delete", [False, True], ids=["deleted", "kept"])
-def test_rows_are_found_by_keys(
+def test_rows_with_long_decimal_keys_are_updated_and_deleted(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, soft_delete: bool
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -110,7 +110,7 @@ def test_rows_are_found_by_keys(
 
 
 @pytest.mark.both_engines
-def test_columns_that_become_long(
+def test_columns_changed_to_long_decimals_equal_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """By ALTER, by a first long value, by a name that another column had."""
@@ -139,7 +139,7 @@ def test_columns_that_become_long(
             _assert_found(mirrored, "t", name)
 
 
-def test_a_table_that_others_wrote(
+def test_long_decimals_written_by_others_are_found_by_later_changes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """Its files may have long values, and statistics of them that are exact, or that are not."""

@@ -66,7 +66,9 @@ def test_soft_deletes_survive_sub_batches(
     assert steps[-1] == 3
 
 
-def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> None:
+def test_soft_deleted_rows_stay_until_their_key_is_inserted_again(
+    mirrored: MirroredDatabase,
+) -> None:
     _delete_two(mirrored)
     mirrored.execute(
         "INSERT INTO t VALUES (1, 'back', 5)",
@@ -96,7 +98,9 @@ def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> N
     assert {row[0] for row in gone} == {1, 20, 3, 4, 5, 9}
 
 
-def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) -> None:
+def test_rows_deleted_before_a_new_snapshot_are_marked_as_deleted(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (7, 'seven', 7)")
     mirrored.run("another checkpoint")
     assert _kept(mirrored)[1] == [(3, "three", 3)]
@@ -113,7 +117,7 @@ def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) ->
     ],
     ids=["altered", "in two steps"],
 )
-def test_deleted_rows_go_when_the_key_changes(
+def test_soft_deleted_rows_are_removed_when_the_key_changes(
     mirrored: MirroredDatabase, statements: tuple[str, ...]
 ) -> None:
     """By the new key they are one with a row that is there: both would come back."""
@@ -128,7 +132,7 @@ def test_deleted_rows_go_when_the_key_changes(
     assert _kept(mirrored)[1] == [(5, "one", 50)]
 
 
-def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
+def test_table_with_soft_deletes_recreated_with_another_key_equals_select(
     mirrored: MirroredDatabase,
 ) -> None:
     mirrored.execute("INSERT INTO t VALUES (5, 'one', 5)")
@@ -142,7 +146,7 @@ def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
     assert _kept(mirrored)[0] == [(9, "one", 9)]
 
 
-def test_deleted_rows_keep_their_values_when_a_table_is_made_anew(
+def test_soft_deleted_rows_keep_their_values_when_the_table_is_recreated(
     mirrored: MirroredDatabase,
 ) -> None:
     mirrored.execute(
@@ -157,7 +161,7 @@ def test_deleted_rows_keep_their_values_when_a_table_is_made_anew(
     assert _kept(mirrored) == ([(2, "again", 2, "x")], kept)
 
 
-def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
+def test_soft_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.run()
     mirrored.execute(
@@ -170,7 +174,7 @@ def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -
     assert _kept(mirrored)[1] == [(3, "three", 3)]
 
 
-def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
+def test_soft_deleted_rows_stay_when_a_batch_with_a_renamed_key_is_replayed(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
@@ -189,7 +193,7 @@ def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
     assert _kept(mirrored)[1] == [(1, "one", 1)]
 
 
-def test_virtual_columns_that_updates_lack_stop_nothing(
+def test_virtual_columns_missing_in_updates_stop_no_table(
     mirrored: MirroredDatabase, live_server: Server
 ) -> None:
     if live_server.version().startswith("5.6"):
@@ -205,7 +209,7 @@ def test_virtual_columns_that_updates_lack_stop_nothing(
     assert _kept(mirrored)[1][-1] == (3, "three", 3, "three!")
 
 
-def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDatabase) -> None:
+def test_soft_delete_without_a_full_row_image_stops_the_table(mirrored: MirroredDatabase) -> None:
     mirrored.execute("SET SESSION binlog_row_image = MINIMAL", "DELETE FROM t WHERE id = 1")
     with pytest.raises(Exception, match="every table is stopped"):
         mirrored.run()

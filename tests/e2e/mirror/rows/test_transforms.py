@@ -83,7 +83,9 @@ def transformed(
     return TransformedDatabase(spark, live_server, database, tmp_path)
 
 
-def test_snapshot_changes_and_restarts(transformed: TransformedDatabase) -> None:
+def test_masked_and_filtered_tables_equal_select_after_changes_and_restarts(
+    transformed: TransformedDatabase,
+) -> None:
     mirrored = transformed.mirrored
     mirrored.run()
     transformed.assert_equal()
@@ -107,7 +109,7 @@ def test_snapshot_changes_and_restarts(transformed: TransformedDatabase) -> None
     transformed.assert_equal()
 
 
-def test_a_reload_and_a_change_log(transformed: TransformedDatabase) -> None:
+def test_reload_and_change_log_contain_only_masked_values(transformed: TransformedDatabase) -> None:
     mirrored = transformed.mirrored
     mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
@@ -127,7 +129,9 @@ def test_a_reload_and_a_change_log(transformed: TransformedDatabase) -> None:
         assert ids <= {masked(number, masks["id"]) if "id" in masks else number for number in IDS}
 
 
-def test_a_table_whose_statement_changed_rows_is_reloaded(transformed: TransformedDatabase) -> None:
+def test_masked_tables_equal_select_after_ddl_that_rewrites_rows(
+    transformed: TransformedDatabase,
+) -> None:
     mirrored = transformed.mirrored
     mirrored.run()
     for table in MASKS:
@@ -149,7 +153,7 @@ def test_a_table_whose_statement_changed_rows_is_reloaded(transformed: Transform
         ({"rowFilter": None, "acceptChangedTransforms": "true"}, True),
     ],
 )
-def test_other_transforms_than_the_checkpoints_are_refused(
+def test_changed_transforms_are_rejected_unless_they_are_accepted(
     transformed: TransformedDatabase, changed: dict[str, str | None], is_accepted: bool
 ) -> None:
     mirrored = transformed.mirrored

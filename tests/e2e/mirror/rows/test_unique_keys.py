@@ -10,7 +10,7 @@ from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
 
-def test_a_unique_key_stands_in_for_the_primary_key(
+def test_table_with_a_unique_key_and_no_primary_key_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(

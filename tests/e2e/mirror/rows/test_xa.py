@@ -16,7 +16,7 @@ from helpers.writers.xa_writer import XaWriter
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("start", ["binlog", "snapshot"])
-def test_random_xa(  # noqa: PLR0917 (fixtures)
+def test_tables_equal_select_after_random_xa_transactions(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     any_server: Server,
     any_database: str,

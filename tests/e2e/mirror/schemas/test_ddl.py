@@ -245,7 +245,7 @@ def test_kill_between_columns_and_rows_of_a_batch_loses_nothing(
         pytest.param(range(1, 6), id="all", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_kill_after_each_commit_of_several_statements_loses_nothing(
+def test_kill_after_each_commit_of_several_ddl_statements_loses_nothing(
     spark: SparkSession,
     live_server: Server,
     tmp_path: Path,
@@ -265,7 +265,7 @@ def test_kill_after_each_commit_of_several_statements_loses_nothing(
     assert killed > 1
 
 
-def test_several_statements_in_separate_batches_are_equal_to_select(
+def test_several_ddl_statements_in_separate_batches_equal_select(
     spark: SparkSession, live_server: Server, tmp_path: Path
 ) -> None:
     cases = _cases(spark, live_server, tmp_path, "apart", len(SEVERAL))
@@ -342,7 +342,7 @@ def test_ddl_that_changes_rows_without_events_stops_only_its_table(
     mirrored.assert_equal("third")
 
 
-def test_tables_beside_a_stopped_table_continue(
+def test_other_tables_continue_when_a_table_is_stopped(
     not_told: tuple[MirroredDatabases, list[list[str]]],
 ) -> None:
     cases, before = not_told

@@ -77,7 +77,9 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
 
 @pytest.mark.parametrize("rotations", [0, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -> None:
+def test_new_binlog_base_name_loses_no_change(
+    mirrored: MirroredDatabase, how: str, rotations: int
+) -> None:
     """The server goes on in bbb-bin.000001 with a change of each kind."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
@@ -114,7 +116,9 @@ class FailsInBatch(DeltaMirror):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number: int) -> None:
+def test_snapshot_resumed_under_a_new_binlog_base_name_equals_select(
+    mirrored: MirroredDatabase, number: int
+) -> None:
     """Of a table with a key; its planned batch is read again behind the change."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
@@ -141,7 +145,9 @@ def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number:
 
 
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
+def test_table_recreated_under_a_new_binlog_base_name_equals_select(
+    mirrored: MirroredDatabase, how: str
+) -> None:
     """One is dropped under one name of the log and made again under another."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
@@ -165,7 +171,9 @@ def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
     assert_replay(mirrored, "s", "id")
 
 
-def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None:
+def test_new_checkpoint_after_a_new_binlog_base_name_stops_until_a_snapshot(
+    mirrored: MirroredDatabase,
+) -> None:
     """It counts epochs from 0 again: the marks of before are not its own."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
@@ -188,7 +196,9 @@ def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None
     mirrored.assert_equal(*TABLES)
 
 
-def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
+def test_restored_delta_table_stops_under_a_new_binlog_base_name(
+    mirrored: MirroredDatabase,
+) -> None:
     """It lacks something of the log before: it must not continue under the new name."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
@@ -314,7 +324,9 @@ class Rounds:
         pytest.param(30, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_random_names_and_numbers(mirrored: MirroredDatabase, ddl_seed: int, rounds: int) -> None:
+def test_random_binlog_names_and_numbers_lose_no_change(
+    mirrored: MirroredDatabase, ddl_seed: int, rounds: int
+) -> None:
     logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)
     mirrored.run()
     played = Rounds(mirrored, ddl_seed)

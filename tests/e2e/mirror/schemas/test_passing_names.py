@@ -71,7 +71,7 @@ def _assert_right(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_a_name_that_is_gone_behind_its_batch(
+def test_tables_equal_select_after_a_table_name_used_only_within_one_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, case: int
 ) -> None:
     statements, told = CASES[case]
@@ -89,7 +89,7 @@ def test_a_name_that_is_gone_behind_its_batch(
 
 
 @pytest.mark.parametrize("becomes", ["goes on", "is lost"])
-def test_a_name_that_comes_again(
+def test_tables_equal_select_after_a_temporary_table_name_is_used_again(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, becomes: str
 ) -> None:
     """Its change log is there by then: what it misses ends where the name goes again."""

@@ -62,7 +62,9 @@ def cases(
     made.drop()
 
 
-def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> None:
+def test_renamed_tables_equal_select_and_their_change_logs_replay(
+    cases: MirroredDatabases, several: bool
+) -> None:
     cases[0].settings["change_log"] = change_log_of(cases[0])
     cases.run()
     cases.step_by_step([statements for statements, _ in RENAMES], several=several)
@@ -73,7 +75,7 @@ def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> 
             assert_replay(mirrored, table, "id")
 
 
-def test_rows_stop_a_table_that_is_not_to_be_loaded(
+def test_renamed_table_stops_if_reload_after_ddl_is_false(
     cases: MirroredDatabases, several: bool
 ) -> None:
     cases[0].options["reloadAfterDdl"] = "false"

@@ -118,7 +118,7 @@ def _assert_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool
 
 
 @pytest.mark.parametrize("begin", BEGINS)
-def test_reload_of_another_table_keeps_what_was_loaded(
+def test_reload_of_another_table_during_a_snapshot_equals_select(
     mirrored: MirroredDatabase, begin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _begin(mirrored, begin)
@@ -132,7 +132,7 @@ def test_reload_of_another_table_keeps_what_was_loaded(
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
 @pytest.mark.parametrize("begin", BEGINS)
-def test_table_that_is_replaced_during_its_load_is_stopped(
+def test_table_replaced_during_its_snapshot_stops_until_a_reload(
     mirrored: MirroredDatabase, begin: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _begin(mirrored, begin)
@@ -146,7 +146,7 @@ def test_table_that_is_replaced_during_its_load_is_stopped(
     _assert_stopped_until_reload(mirrored, is_removed=kind == "removed")
 
 
-def test_table_that_is_removed_before_its_first_chunk_is_loaded(
+def test_table_removed_before_its_first_snapshot_chunk_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that was loaded is missing: the load begins where the mirror goes on."""
@@ -179,7 +179,7 @@ LATER = (
 )
 
 
-def test_older_lake_under_a_newer_checkpoint_stops_what_lacks_something(
+def test_older_lake_with_a_newer_checkpoint_stops_tables_that_lack_changes(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     mirrored.execute(*LATER)
@@ -200,7 +200,7 @@ def test_older_lake_under_a_newer_checkpoint_stops_what_lacks_something(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_older_lake_with_its_checkpoint_goes_on(
+def test_older_lake_with_its_checkpoint_equals_select(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     checkpoint = FolderCopies(mirrored.folder / "checkpoint", mirrored.folder / "checkpoints")
@@ -215,7 +215,7 @@ def test_older_lake_with_its_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_newer_lake_under_an_older_checkpoint_goes_on(
+def test_newer_lake_with_an_older_checkpoint_equals_select(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     checkpoint = FolderCopies(mirrored.folder / "checkpoint", mirrored.folder / "checkpoints")
@@ -229,7 +229,7 @@ def test_newer_lake_under_an_older_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_stopped_table_stays_stopped_in_an_older_copy(
+def test_stopped_table_stays_stopped_after_an_older_copy_is_restored(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     """It has all that was ever brought in, and not the reason why no more was."""
@@ -253,7 +253,7 @@ def _logged(mirrored: MirroredDatabase) -> FolderCopies:
     return FolderCopies(log_of(mirrored, "t"), mirrored.folder / "copies")
 
 
-def test_reload_of_another_table_keeps_what_a_change_log_has_of_a_load(
+def test_reload_of_another_table_during_a_snapshot_keeps_change_logs_complete(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _logged(mirrored)
@@ -266,7 +266,7 @@ def test_reload_of_another_table_keeps_what_a_change_log_has_of_a_load(
 
 
 @pytest.mark.parametrize("kind", ["removed", "older copy"])
-def test_change_log_that_is_replaced_is_stopped(
+def test_replaced_change_log_stops_until_a_reload(
     mirrored: MirroredDatabase, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies = _logged(mirrored)
@@ -290,7 +290,7 @@ def test_change_log_that_is_replaced_is_stopped(
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(106))
-def test_interrupted_load_is_equal_or_stopped(
+def test_interrupted_snapshot_equals_select_or_stops_the_table(
     mirrored: MirroredDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = [*HARMS]

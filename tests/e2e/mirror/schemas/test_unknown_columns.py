@@ -82,7 +82,7 @@ def test_alter_without_later_changes_reloads_the_table(
     altered[case].assert_equal(_name(case))
 
 
-def test_row_changes_after_the_reload(altered: MirroredDatabases) -> None:
+def test_row_changes_after_a_reload_by_alter_equal_select(altered: MirroredDatabases) -> None:
     for case, mirrored in enumerate(altered):
         mirrored.execute(
             f"INSERT INTO {_name(case)} (id, c) VALUES (4, 'four')",
@@ -112,7 +112,7 @@ def test_the_error_of_rows_between_two_alters_names_no_grant(
     assert "GRANT" not in message
 
 
-def test_a_reload_of_a_table_that_was_stopped_at_such_a_statement(
+def test_table_stopped_at_an_unsupported_alter_equals_select_after_a_reload(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     """The checkpoint says that its columns are not known, and the log has nothing of it."""

@@ -70,7 +70,7 @@ def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) 
     monkeypatch.setattr(BatchRunner, "_apply_sub_batch", with_work)
 
 
-def test_changes_while_a_batch_is_loaded(
+def test_changes_during_a_snapshot_in_sub_batches_equal_select(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,
@@ -89,7 +89,7 @@ def test_changes_while_a_batch_is_loaded(
     assert all(taken_ahead)
 
 
-def test_a_log_that_is_behind(
+def test_full_binlog_batch_contains_one_snapshot_sub_batch(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch that has as much of the log as it may loads the rows of one step."""
@@ -112,7 +112,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_kill_between_steps(
+def test_tables_equal_select_after_a_kill_between_snapshot_sub_batches(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,
@@ -135,7 +135,7 @@ def test_a_kill_between_steps(
     assert taken
 
 
-def test_tables_that_change_while_a_batch_is_loaded(
+def test_tables_equal_select_after_ddl_between_snapshot_sub_batches(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chunks behind the statement have other columns than those before it, and than the log."""
@@ -162,7 +162,7 @@ def test_tables_that_change_while_a_batch_is_loaded(
     mirrored.assert_equal(*TABLES, "later")
 
 
-def test_tables_that_have_rows_are_loaded_again(
+def test_reload_in_sub_batches_removes_rows_only_at_its_end(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,

@@ -106,7 +106,7 @@ def test_replaced_reload_is_equal_to_select(replaced: MirroredDatabases, case: i
     replaced[case].assert_equal("t")
 
 
-def test_row_changes_after_the_reloads(replaced: MirroredDatabases) -> None:
+def test_row_changes_after_replaced_reloads_equal_select(replaced: MirroredDatabases) -> None:
     replaced.execute(
         "INSERT INTO t (a, b, c) VALUES (20, 20, 'new')",
         "UPDATE t SET c = 'w' WHERE a = 3",

@@ -81,7 +81,7 @@ of_each_kind = pytest.mark.parametrize(
 
 
 @of_each_kind
-def test_what_the_restored_server_lost_is_not_kept_in_silence(
+def test_restored_server_that_lost_applied_changes_is_rejected(
     spark: SparkSession,
     put_back: tuple[LocalServer, Snapshot],
     tmp_path: Path,
@@ -105,7 +105,7 @@ def test_what_the_restored_server_lost_is_not_kept_in_silence(
 
 
 @of_each_kind
-def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtures)
+def test_restored_server_that_lost_a_part_of_a_batch_stops_the_table(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     put_back: tuple[LocalServer, Snapshot],
     tmp_path: Path,

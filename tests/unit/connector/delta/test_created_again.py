@@ -27,7 +27,9 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return mirrored
 
 
-def test_a_folder_that_is_removed_after_the_drop(mirrored: TableBatches) -> None:
+def test_recreated_table_with_folder_removed_after_drop_is_replicated(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(300, versions=[(4, TABLE), (250, GONE)], load=SnapshotState())
     shutil.rmtree(mirrored.folder)
     mirrored.again()
@@ -37,7 +39,7 @@ def test_a_folder_that_is_removed_after_the_drop(mirrored: TableBatches) -> None
     assert mirrored.rows() == [(2, 2)]
 
 
-def test_a_folder_that_is_removed_without_a_drop(mirrored: TableBatches) -> None:
+def test_folder_removed_without_a_drop_stops_the_table(mirrored: TableBatches) -> None:
     shutil.rmtree(mirrored.folder)
     mirrored.again()
     with pytest.raises(MirrorError, match="no longer exists"):

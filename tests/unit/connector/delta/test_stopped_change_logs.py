@@ -32,7 +32,7 @@ def _pending(reload: str = "") -> SnapshotState:
     return SnapshotState(pending=(TableSnapshotState(NAME),), reload=reload)
 
 
-def test_a_load_without_log_traffic_does_not_go_on_after_a_restart(logged: LogBatches) -> None:
+def test_change_log_stopped_in_snapshot_stays_stopped_after_restarts(logged: LogBatches) -> None:
     """All batches have the same place, so the boundary is where the next one begins."""
     logged.batch(100, load=_pending())
     logged.batch(100, change_row("r", 100, 1), load=_read(1))
@@ -49,7 +49,9 @@ def test_a_load_without_log_traffic_does_not_go_on_after_a_restart(logged: LogBa
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_reload_brings_it_back_once(logged: LogBatches, is_killed: bool) -> None:
+def test_reload_resumes_stopped_change_log_with_one_reset(
+    logged: LogBatches, is_killed: bool
+) -> None:
     """Also where the process ends after Delta's commit, and the batch comes again."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
@@ -77,7 +79,7 @@ def _behind_an_older_checkpoint(logged: LogBatches) -> None:
     logged.again()
 
 
-def test_a_stop_under_an_older_checkpoint_is_not_forgotten(logged: LogBatches) -> None:
+def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatches) -> None:
     """The change log has greater numbers of batches than the ones that come now."""
     _behind_an_older_checkpoint(logged)
     logged.batch(150, change_row("c", 104, 4), change_row("c", 150, 5), fails=True)
@@ -87,14 +89,14 @@ def test_a_stop_under_an_older_checkpoint_is_not_forgotten(logged: LogBatches) -
     assert [op for op, _ in logged.ops()] == ["c"] * 4
 
 
-def test_a_reload_under_an_older_checkpoint_is_appended(logged: LogBatches) -> None:
+def test_reload_under_older_checkpoint_is_appended_to_change_log(logged: LogBatches) -> None:
     """Its batch has a number and a place that the change log has, and another load."""
     _behind_an_older_checkpoint(logged)
     logged.batch(101, change_row("c", 101, 1), load=_read(1, is_last=True, reload="again"))
     assert [op for op, _ in logged.ops()].count("reset") == 1
 
 
-def test_a_stop_that_the_delta_table_does_not_have_is_told(logged: LogBatches) -> None:
+def test_stop_missing_in_delta_table_keeps_change_log_stopped(logged: LogBatches) -> None:
     """An older copy is in its place, or it could not be stored."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
@@ -108,7 +110,7 @@ def test_a_stop_that_the_delta_table_does_not_have_is_told(logged: LogBatches) -
 
 
 @pytest.mark.parametrize("is_new_checkpoint", [False, True])
-def test_a_reload_brings_it_into_a_log_that_it_did_not_follow(
+def test_reload_resumes_stopped_change_log_in_a_new_binlog(
     logged: LogBatches, *, is_new_checkpoint: bool
 ) -> None:
     """It was stopped when the base name changed; its epoch is larger, so `seq` stays in order."""

@@ -18,7 +18,7 @@ RELOAD = SnapshotState(chunks=(Chunk(NAME, "key"),), reload="again")
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["same process", "new process"])
-def test_a_snapshot_that_could_not_begin(
+def test_table_stopped_in_a_sub_batch_is_reloaded_only_by_replay_of_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
 ) -> None:
     mirrored = TableBatches(tmp_path)

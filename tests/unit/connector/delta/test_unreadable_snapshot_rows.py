@@ -94,7 +94,7 @@ def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
     return mirrored
 
 
-def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -> None:
+def test_table_with_unreadable_row_is_snapshotted_again_after_its_alter(mirrored: Mirrored) -> None:
     # The last chunk, of which it is not known yet what it may have seen.
     mirrored.batch(310, loaded(350, 3, 3), load=state(None, ("2",)))
     mirrored.batch(330, load=state(high_watermarks=350))
@@ -107,7 +107,7 @@ def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -
     assert not mirrored.in_snapshot
 
 
-def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None:
+def test_unreadable_row_without_later_alter_stops_the_table(mirrored: Mirrored) -> None:
     mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
     mirrored.batch(349, load=state(high_watermarks=350))
     assert [number for number, _ in mirrored.rows()] == [1, 3]
@@ -116,7 +116,7 @@ def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None
         mirrored.batch(350, load=state(high_watermarks=350))
 
 
-def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
+def test_replay_after_unreadable_row_stops_the_table_again(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     for _ in range(2):
         with pytest.raises(MirrorError, match="no statement changed them"):
@@ -125,13 +125,13 @@ def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
         mirrored.number -= 1
 
 
-def test_where_nothing_is_loaded_again_it_was_altered(mirrored: Mirrored) -> None:
+def test_unreadable_row_without_reload_after_ddl_stops_the_table(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     with pytest.raises(MirrorError, match="it was altered during its snapshot"):
         mirrored.batch(320, reloads=False)
 
 
-def test_table_whose_folder_is_removed_can_be_stopped(mirrored: Mirrored) -> None:
+def test_stopped_table_with_removed_folder_ignores_rest_of_snapshot(mirrored: Mirrored) -> None:
     shutil.rmtree(mirrored.folder)
     mirrored.table.stop(MirrorError("it is gone", table="d.t"), mirrored.last)
     mirrored.again()
@@ -143,7 +143,9 @@ def test_table_whose_folder_is_removed_can_be_stopped(mirrored: Mirrored) -> Non
 
 
 @pytest.mark.parametrize("has_been_away", [False, True])
-def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: bool) -> None:
+def test_new_snapshot_of_stopped_table_replaces_all_rows(
+    mirrored: Mirrored, has_been_away: bool
+) -> None:
     """As behind a RENAME, which takes no statement of the table's own; or where it was unwanted."""
     mirrored.table.stop(MirrorError("for another reason", table="d.t"), mirrored.last)
     if has_been_away:
@@ -157,7 +159,9 @@ def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: boo
 
 
 @pytest.mark.parametrize("comes_back", [None, "in the same batch", "in the next batch"])
-def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str | None) -> None:
+def test_drop_of_table_with_unreadable_row_ends_its_snapshot(
+    mirrored: Mirrored, comes_back: str | None
+) -> None:
     row = change("c", 380, {"id": 3, "v": 3})
     if comes_back == "in the same batch":
         mirrored.batch(400, row, versions=((4, BEFORE), (360, GONE), (370, BEFORE)))
@@ -171,7 +175,7 @@ def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str 
         assert mirrored.rows() == [(3, 3)]
 
 
-def test_columns_that_are_not_known_stop_nothing_yet(mirrored: Mirrored) -> None:
+def test_unknown_columns_after_unreadable_row_keep_snapshot_in_progress(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     mirrored.batch(400, versions=((4, BEFORE), (360, UNKNOWN)))
     assert mirrored.in_snapshot

@@ -28,7 +28,7 @@ POSITIONS: list[tuple[str, int | None, str | None]] = [
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
 @pytest.mark.parametrize(("file", "pos", "executed"), POSITIONS)
-def test_executed_at(
+def test_executed_gtids_at_a_position_match_the_recorded_log(
     file: str, pos: int | None, executed: str | None, implementation: Implementation
 ) -> None:
     log = FileLog.open(str(DATA / file))

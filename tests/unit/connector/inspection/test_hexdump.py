@@ -74,7 +74,7 @@ def read(path: Path) -> Entries:
     return Entries(source)
 
 
-def test_the_events_have_the_positions_and_sizes_of_the_example(golden: Path) -> None:
+def test_example_log_events_have_the_expected_positions_and_sizes(golden: Path) -> None:
     found = [(e.event.start, e.event.end, e.size, e.event.type) for e in read(golden)]
     assert found[2:] == [
         (194, 259, 65, T.GTID_LOG_EVENT),
@@ -144,7 +144,9 @@ DELETE = """\
 
 
 @pytest.mark.parametrize(("start", "expected"), [(389, UPDATE), (667, DELETE)])
-def test_rows_events_show_each_byte_of_the_example(golden: Path, start: int, expected: str) -> None:
+def test_hexdump_of_example_rows_events_shows_each_byte(
+    golden: Path, start: int, expected: str
+) -> None:
     entries = read(golden)
     entry = next(each for each in entries if each.event.start == start)
     found = [*hexdump(entry, entries.columns(entry))]
@@ -154,7 +156,7 @@ def test_rows_events_show_each_byte_of_the_example(golden: Path, start: int, exp
     ]
 
 
-def test_the_update_of_the_example_is_a_statement(golden: Path) -> None:
+def test_example_update_is_shown_as_a_statement_with_unnamed_columns(golden: Path) -> None:
     entries = read(golden)
     entry = next(each for each in entries if each.event.start == 389)
     assert line(entry).split() == [
@@ -178,7 +180,7 @@ def test_the_update_of_the_example_is_a_statement(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_fields_have_every_byte_of_every_recorded_event(path: Path) -> None:
+def test_hexdump_fields_cover_every_byte_of_recorded_events(path: Path) -> None:
     entries = read(path)
     for entry in entries:
         end = 0

@@ -94,7 +94,7 @@ def _compressed(size: int) -> LogBuilder:
 
 @pytest.mark.parametrize("form", ["events", "stats"])
 @pytest.mark.parametrize("make", [_transactions, _compressed])
-def test_memory_does_not_depend_on_the_size_of_the_log(
+def test_inspect_memory_stays_bounded_for_a_large_log(
     make: Callable[[int], LogBuilder], form: str, tmp_path: Path
 ) -> None:
     paths = []

@@ -79,7 +79,7 @@ def inspected(path: Path) -> Iterator[list[InspectedRow]]:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_rows_and_values_are_those_of_mysqlbinlog(path: Path) -> None:
+def test_inspected_rows_and_values_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
     mine = [*inspected(path)]
     assert len(mine) == len(printed)
@@ -199,7 +199,7 @@ def _assert_same_json(cell: Cell, text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_statements_have_the_rows_of_mysqlbinlog_for_each_table(path: Path) -> None:
+def test_inspected_row_counts_per_table_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
     theirs = Counter((row.verb, row.table) for rows in printed for row in rows)
     source = BinlogFiles([str(path)])

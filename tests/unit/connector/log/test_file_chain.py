@@ -110,7 +110,7 @@ CHAINS: list[tuple[str, list[File]]] = [
 
 
 @pytest.mark.parametrize("files", [case[1] for case in CHAINS], ids=[case[0] for case in CHAINS])
-def test_one_log(files: Sequence[File], tmp_path: Path) -> None:
+def test_consecutive_files_are_read_as_one_log(files: Sequence[File], tmp_path: Path) -> None:
     for n, file in enumerate(files):
         file.write(tmp_path, n)
     FileLog.find(str(tmp_path)).check_chain()
@@ -217,7 +217,9 @@ GAPS: list[tuple[str, list[File], str]] = [
 @pytest.mark.parametrize(
     ("files", "words"), [case[1:] for case in GAPS], ids=[case[0] for case in GAPS]
 )
-def test_no_one_log(files: Sequence[File], words: str, tmp_path: Path) -> None:
+def test_files_that_do_not_follow_each_other_raise_binlog_gap_error(
+    files: Sequence[File], words: str, tmp_path: Path
+) -> None:
     for n, file in enumerate(files):
         file.write(tmp_path, n)
     with pytest.raises(BinlogGapError) as caught:
@@ -242,7 +244,7 @@ def hard_link(folder: Path, source: str, name: str) -> None:
 @pytest.mark.parametrize("again", [symlink, copy, hard_link])
 @pytest.mark.parametrize("names", [("b.000001", "b.000002"), ("x.log", "y.log")])
 @pytest.mark.parametrize("is_rotated", [True, False])
-def test_a_file_that_is_there_twice(
+def test_file_present_twice_raises_binlog_gap_error(
     again: Callable[[Path, str, str], None],
     names: tuple[str, str],
     is_rotated: bool,
@@ -254,7 +256,7 @@ def test_a_file_that_is_there_twice(
         values(tmp_path)
 
 
-def test_files_without_events(tmp_path: Path) -> None:
+def test_files_without_events_still_reveal_a_missing_number(tmp_path: Path) -> None:
     """A server that crashed before it wrote their first; a number that is missing shows still."""
     for name in ("b.000001", "b.000002"):
         (tmp_path / name).write_bytes(b"\xfebin")
@@ -265,7 +267,7 @@ def test_files_without_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["rotations", "gtid_no_checksum"])
-def test_captured_files(scenario: str) -> None:
+def test_recorded_files_pass_the_chain_check(scenario: str) -> None:
     FileLog.find(str(CAPTURED / f"{scenario}.*.binlog")).check_chain()
 
 
@@ -304,7 +306,7 @@ ACCIDENTS: list[tuple[str, dict[int, str]]] = [
     ids=str,
 )
 @pytest.mark.parametrize("accident", ACCIDENTS, ids=[case[0] for case in ACCIDENTS])
-def test_every_read_refuses(
+def test_every_kind_of_read_rejects_files_with_a_gap(
     accident: tuple[str, dict[int, str]], options: dict[str, str], tmp_path: Path
 ) -> None:
     _, names = accident
@@ -321,7 +323,7 @@ def test_every_read_refuses(
             MySQLBinlogDataSource(given).schema()
 
 
-def test_with_schema_ddl(tmp_path: Path) -> None:
+def test_schema_with_schema_ddl_rejects_files_with_a_gap(tmp_path: Path) -> None:
     folder = captured(tmp_path, {2: "mysql-bin.000003", 4: "mysql-bin.000005"})
     ddl = tmp_path / "schema.sql"
     ddl.write_text("CREATE TABLE fx_rotations.t (a INT)", encoding="utf-8")
@@ -331,7 +333,7 @@ def test_with_schema_ddl(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("implementation")
-def test_an_executor_with_other_files(tmp_path: Path) -> None:
+def test_executor_with_files_other_than_planned_raises_binlog_gap_error(tmp_path: Path) -> None:
     """The range was planned where the files were whole."""
     for n in (1, 2, 3):
         numbered(n, n + 1).write(tmp_path, n - 1)
@@ -343,7 +345,7 @@ def test_an_executor_with_other_files(tmp_path: Path) -> None:
         list(reader.read(part))
 
 
-def test_a_copy_of_a_live_log_before_others(
+def test_file_copied_while_written_logs_a_warning_if_another_follows(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     numbered(1, None).write(tmp_path, 0)
@@ -359,7 +361,7 @@ def test_a_copy_of_a_live_log_before_others(
     assert "before it began b.000002" in caplog.text
 
 
-def test_a_value_that_looks_like_a_rotate(tmp_path: Path) -> None:
+def test_rotate_bytes_inside_another_event_are_not_taken_for_a_rotate(tmp_path: Path) -> None:
     """A text at the end of a file is no ROTATE, whatever bytes it has."""
     log = LogBuilder("b.000001").format_description().query(CREATE).begin().rows(1, "t", 0).xid()
     inner = LogBuilder().rotate("b.000009").raws[0]

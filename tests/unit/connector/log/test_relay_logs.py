@@ -87,7 +87,7 @@ def test_a_start_inside_an_event_of_a_relay_log_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("begin", range(3))
-def test_a_damaged_byte_of_a_relay_log_is_an_error(begin: int, tmp_path: Path) -> None:
+def test_damaged_byte_of_a_relay_log_never_gives_wrong_rows(begin: int, tmp_path: Path) -> None:
     for path in RELAY57.glob("relay-bin.0*"):
         shutil.copy(path, tmp_path)
     expected = rows_of(tmp_path, tables="rl.t")
@@ -142,12 +142,12 @@ def values(path: Path, **options: str) -> list[int]:
     return [json.loads(row["after"])["a"] for row in rows_of(path, **options)]
 
 
-def test_a_saved_dump_is_read(tmp_path: Path) -> None:
+def test_saved_replication_dump_is_read_as_a_log(tmp_path: Path) -> None:
     path = write(tmp_path, [*connected(), *source_log().raws[1:]])
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_two_files_of_a_source_in_one_file_are_read(tmp_path: Path) -> None:
+def test_relay_log_with_two_source_files_is_read_completely(tmp_path: Path) -> None:
     first = source_log().rotate("mysql-bin.000002")
     second = LogBuilder("mysql-bin.000002").format_description()
     second.begin().rows(1, "t", 5).xid()
@@ -155,7 +155,7 @@ def test_two_files_of_a_source_in_one_file_are_read(tmp_path: Path) -> None:
     assert values(write(tmp_path, raws)) == [1, 2, 3, 4, 5]
 
 
-def test_a_connection_that_was_lost_inside_a_transaction_continues_it(tmp_path: Path) -> None:
+def test_relay_log_transaction_continues_after_a_lost_connection(tmp_path: Path) -> None:
     raws = source_log().raws
     pos = 4 + sum(map(len, raws[:8]))
     again = [*connected(pos), *raws[8:]]
@@ -163,7 +163,7 @@ def test_a_connection_that_was_lost_inside_a_transaction_continues_it(tmp_path: 
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_a_heartbeat_and_the_end_of_a_connection_hold_nothing(tmp_path: Path) -> None:
+def test_heartbeat_and_reconnection_in_a_relay_log_add_no_rows(tmp_path: Path) -> None:
     raws = source_log().raws
     end = 4 + sum(map(len, raws))
     heartbeat = raw_event(EventType.HEARTBEAT_LOG_EVENT, b"mysql-bin.000001", log_pos=end)
@@ -171,14 +171,16 @@ def test_a_heartbeat_and_the_end_of_a_connection_hold_nothing(tmp_path: Path) ->
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_transactions_may_be_missing_between_two(tmp_path: Path) -> None:
+def test_relay_log_that_lacks_whole_transactions_is_accepted(tmp_path: Path) -> None:
     raws = source_log().raws
     raws = [*relay_head().raws, *connected(), raws[1], *raws[6:]]
     assert values(write(tmp_path, raws)) == [3, 4]
 
 
 @pytest.mark.parametrize("missing", [3, 4, 8, 9, 10])
-def test_a_missing_event_inside_a_transaction_is_an_error(missing: int, tmp_path: Path) -> None:
+def test_relay_log_that_lacks_an_event_of_a_transaction_is_rejected(
+    missing: int, tmp_path: Path
+) -> None:
     raws = source_log().raws
     del raws[missing]
     path = write(tmp_path, [*relay_head().raws, *connected(), *raws[1:]])
@@ -186,21 +188,21 @@ def test_a_missing_event_inside_a_transaction_is_an_error(missing: int, tmp_path
         values(path)
 
 
-def test_a_repeated_transaction_is_an_error(tmp_path: Path) -> None:
+def test_relay_log_with_a_repeated_transaction_is_rejected(tmp_path: Path) -> None:
     raws = source_log().raws
     path = write(tmp_path, [*relay_head().raws, *connected(), *raws[1:], *raws[2:6]])
     with pytest.raises(MalformedEventError, match="of another server has log_pos"):
         values(path)
 
 
-def test_a_gap_in_a_file_of_the_server_itself_is_an_error(tmp_path: Path) -> None:
+def test_missing_events_in_an_ordinary_binlog_are_rejected(tmp_path: Path) -> None:
     raws = source_log().raws
     path = write(tmp_path, [*raws[:2], *raws[6:]], "mysql-bin.000001")
     with pytest.raises(MalformedEventError, match="has log_pos"):
         values(path)
 
 
-def test_a_source_that_is_upgraded_in_mid_file_is_an_error(tmp_path: Path) -> None:
+def test_relay_log_with_a_source_upgrade_inside_a_file_is_rejected(tmp_path: Path) -> None:
     log = source_log()
     end = 4 + sum(map(len, log.raws))
     raws = [*relay_head().raws, *connected(), *log.raws[1:], *connected(end, "8.0.36")]
@@ -208,7 +210,7 @@ def test_a_source_that_is_upgraded_in_mid_file_is_an_error(tmp_path: Path) -> No
         values(write(tmp_path, raws))
 
 
-def test_statements_are_read_as_those_of_the_source(tmp_path: Path) -> None:
+def test_relay_log_statements_are_parsed_for_the_version_of_the_source(tmp_path: Path) -> None:
     # Only MariaDB executes it.
     log = LogBuilder().format_description("10.11.6-MariaDB-log")
     log.query("CREATE TABLE t (a INT /*M!100000 , b INT */)").begin()

@@ -41,7 +41,7 @@ SCENARIOS = sorted({path.name.split(".")[0] for path in CAPTURED.glob("*.binlog"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_second_of_a_captured_log(scenario: str) -> None:
+def test_time_lookup_in_recorded_logs_equals_a_linear_search(scenario: str) -> None:
     log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
     expected = boundaries(log)
     # Statements may set their own time, so the seconds need be neither near nor ascending.
@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_transactions_of_every_kind(folder: Path) -> None:
+def test_time_lookup_finds_transactions_of_every_kind(folder: Path) -> None:
     log = FileLog.find(str(folder))
     expected = boundaries(log)
     assert [time - TIMESTAMP for _, time in expected] == list(range(15))
@@ -94,7 +94,9 @@ def test_transactions_of_every_kind(folder: Path) -> None:
     assert first_since(log, log.begins(), 0) == log.begins()[0]
 
 
-def test_it_looks_from_a_boundary_in_mid_file(folder: Path) -> None:
+def test_time_lookup_from_a_boundary_inside_a_file_finds_only_later_transactions(
+    folder: Path,
+) -> None:
     log = FileLog.find(str(folder))
     expected = boundaries(log)
     for at, (start, _) in enumerate(expected):
@@ -136,7 +138,7 @@ HOUR = 3600
 HOURLY = [(TIMESTAMP + n * HOUR, [TIMESTAMP + n * HOUR + 9]) for n in range(64)]
 
 
-def test_few_files_are_looked_at(tmp_path: Path) -> None:
+def test_time_lookup_reads_few_files(tmp_path: Path) -> None:
     """On a server each look is a connection and a dump."""
     log = write_files(tmp_path, HOURLY)
     for begin, (head, _) in zip(log.begins(), HOURLY, strict=True):
@@ -146,7 +148,7 @@ def test_few_files_are_looked_at(tmp_path: Path) -> None:
         assert len(counted.files) <= 9
 
 
-def test_it_looks_from_a_boundary_on(tmp_path: Path) -> None:
+def test_time_lookup_never_returns_a_position_before_its_start(tmp_path: Path) -> None:
     log = write_files(tmp_path, HOURLY)
     begins = log.begins()
     assert first_since(log, begins[10:], TIMESTAMP) == begins[10]
@@ -174,7 +176,9 @@ DISORDER: dict[str, list[tuple[int, list[int]]]] = {
 
 
 @pytest.mark.parametrize("times", DISORDER.values(), ids=DISORDER.keys())
-def test_disorder(tmp_path: Path, times: list[tuple[int, list[int]]]) -> None:
+def test_time_lookup_in_files_with_unordered_times_equals_a_linear_search(
+    tmp_path: Path, times: list[tuple[int, list[int]]]
+) -> None:
     log = write_files(tmp_path, times)
     expected = boundaries(log)
     assert [time for _, time in expected] == [time for _, each in times for time in each]

@@ -59,7 +59,7 @@ class Read(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_everything_is_shown() -> None:
+def test_status_page_shows_tables_lag_snapshot_and_stop_reasons() -> None:
     page = Read(status_page(mirror_metrics()))
     assert [row[:2] for row in page.rows[1:]] == [
         ["shop.keyless", "stopped"],
@@ -94,13 +94,13 @@ def test_everything_is_shown() -> None:
         (QueryMetrics("q", NOW, is_active=False), "not running"),
     ],
 )
-def test_state(query: QueryMetrics, shown: str) -> None:
+def test_status_page_without_tables_shows_the_query_state(query: QueryMetrics, shown: str) -> None:
     page = Read(status_page(query))
     assert shown in page.text
     assert "Tables are listed after the first batch" in page.text
 
 
-def test_hostile_names_and_errors_are_text() -> None:
+def test_status_page_escapes_hostile_names_and_errors() -> None:
     table = TableMetrics(f"a{HOSTILE}", HOSTILE, stopped=HOSTILE, change_log_stopped=HOSTILE)
     text = status_page(mirror_metrics(table, source=SourceMetrics(file=HOSTILE)))
     page = Read(text)
@@ -109,7 +109,7 @@ def test_hostile_names_and_errors_are_text() -> None:
     assert page.rows[1][0] == f"a{HOSTILE}.{HOSTILE}"
 
 
-def test_a_thousand_tables_have_the_urgent_ones_first() -> None:
+def test_status_page_lists_stopped_and_lagging_tables_first() -> None:
     tables = [TableMetrics("shop", f"t{number:04}", number, number) for number in range(1000)]
     tables[500] = TableMetrics("shop", "stops", stopped="no key")
     tables[600] = TableMetrics("shop", "lags", commit_lag_seconds=9.0)
@@ -128,7 +128,7 @@ def test_a_thousand_tables_have_the_urgent_ones_first() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 @pytest.mark.parametrize("width", [1200, 380])
-def test_a_browser_shows_it_without_scrolling_sideways(tmp_path: Path, width: int) -> None:
+def test_status_page_in_a_browser_needs_no_horizontal_scrolling(tmp_path: Path, width: int) -> None:
     long = TableMetrics("shop", "t" * 60, 10**12, 10**15, 1e6, 1e6, stopped="reason " * 100)
     hostile = TableMetrics("shop", HOSTILE, in_snapshot=True, snapshot_rows_estimate=7)
     page = tmp_path / "page.html"

@@ -88,7 +88,7 @@ from pyspark_mysqlbinlog.errors import OptionError
         (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
     ],
 )
-def test_options_at_odds(options: dict[str, str], message: str) -> None:
+def test_missing_or_conflicting_options_are_rejected(options: dict[str, str], message: str) -> None:
     assert message in refused(options)
 
 
@@ -105,7 +105,7 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
         ({"path": "/logs", "endingOffset": "latest"}, "endingOffset"),
     ],
 )
-def test_a_stream_refuses_what_is_for_batch_reads(
+def test_stream_rejects_options_of_batch_reads(
     options: dict[str, str], refused_name: str | None
 ) -> None:
     source = MySQLBinlogDataSource(options)
@@ -130,7 +130,7 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     )
 
 
-def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
+def test_batch_read_accepts_stream_options_for_a_server_but_not_for_files() -> None:
     """They tune and decide nothing, so one set of options does for both."""
     streams = [name for name in FIELDS if field_info(name, "reads") == "streams"]
     assert set(streams) == {

@@ -76,7 +76,7 @@ NAMES = ["rotations", "gtid_no_checksum", "transactions", "numbers", "wide", "st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_part_of_a_log(name: str) -> None:
+def test_compiled_scan_of_any_range_equals_the_python_implementation(name: str) -> None:
     """From boundaries, events and bytes inside of events to others; and after the log's end."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     chance = random.Random(name)
@@ -98,7 +98,7 @@ def test_any_part_of_a_log(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
 @pytest.mark.parametrize("size", [1, 300, 1_000])
-def test_steps_end_where_transactions_do(name: str, size: int) -> None:
+def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -> None:
     """As the Python implementation tells them event by event, with the event in front of each."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
@@ -127,7 +127,7 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
     assert max(lengths) < size + 2 * max(last - first for first, last in pairwise(ends.values()))
 
 
-def test_parts_of_one_transaction() -> None:
+def test_compiled_scan_of_ranges_inside_a_transaction_equals_python() -> None:
     """Cut after any rows event, with what the filter says is needed."""
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     filtering = EventFilter(lambda database, table: table != "a")
@@ -146,7 +146,7 @@ def test_parts_of_one_transaction() -> None:
             compare(log, partition, lambda database, table: table != "a")
 
 
-def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
+def test_scan_of_a_damaged_log_gives_earlier_events_then_checksum_error(tmp_path: Path) -> None:
     """What is whole comes first."""
     log = LogBuilder().format_description()
     for n in range(1000):
@@ -163,7 +163,7 @@ def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
 # --- prefetching
 
 
-def test_items_come_in_order_and_then_the_error() -> None:
+def test_prefetched_items_come_in_order_before_the_error() -> None:
     def make(_: CancelToken) -> Generator[int]:
         yield from range(1000)
         raise MySQLBinlogError("the end")
@@ -174,7 +174,7 @@ def test_items_come_in_order_and_then_the_error() -> None:
     assert found == list(range(1000))
 
 
-def test_no_more_is_made_than_there_is_room_for() -> None:
+def test_prefetching_pauses_when_its_buffer_is_full() -> None:
     made: list[int] = []
 
     def make(_: CancelToken) -> Generator[int]:
@@ -204,7 +204,7 @@ class Line:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_closing_ends_the_thread(late: bool) -> None:
+def test_closing_aborts_the_connection_of_a_prefetch_thread(late: bool) -> None:
     """Also one that waits for bytes, and one that was about to connect."""
     line, closed, taken = Line(), threading.Event(), threading.Event()
 
@@ -228,7 +228,7 @@ def test_closing_ends_the_thread(late: bool) -> None:
     assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
 
 
-def test_files_are_not_read_on_when_nobody_wants_more() -> None:
+def test_stopped_scan_of_files_gives_no_blocks() -> None:
     log = FileLog.find(str(CAPTURED / "numbers.001.binlog"))
     partition, interrupt = part(log.begins()[0], log.end()), CancelToken()
 
@@ -248,7 +248,7 @@ def test_files_are_not_read_on_when_nobody_wants_more() -> None:
     assert not blocks()
 
 
-def test_closing_ends_a_thread_that_tries_to_connect() -> None:
+def test_closing_ends_a_prefetch_thread_that_keeps_reconnecting() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         # Nobody listens.

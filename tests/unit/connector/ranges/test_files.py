@@ -58,7 +58,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["rotations", "gtid_no_checksum", "numbers", "temporals", "wide", "ddl_history"]
 )
-def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
+def test_files_split_into_ranges_give_the_rows_of_the_whole(name: str, short_pieces: None) -> None:
     path = CAPTURED / f"{name}.*.binlog"
     _, whole = cut(path, "4g", tables="*.*", operations="insert,update,delete,truncate,ddl")
     assert whole
@@ -74,7 +74,9 @@ def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
     assert counts[0] > 3
 
 
-def test_a_long_transaction_is_cut(tmp_path: Path, short_pieces: None) -> None:
+def test_long_transaction_is_split_into_ranges_with_the_same_rows(
+    tmp_path: Path, short_pieces: None
+) -> None:
     """Its later parts know the tables, the statement and the transaction that they belong to."""
     log = LogBuilder().format_description().query(CREATE).begin(gtid=5)
     log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT")
@@ -87,7 +89,7 @@ def test_a_long_transaction_is_cut(tmp_path: Path, short_pieces: None) -> None:
     assert rows == cut(tmp_path / log.file, "1g", tables="d.t")[1]
 
 
-def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> None:
+def test_ranges_carry_the_pending_xa_of_tables_that_are_not_captured(tmp_path: Path) -> None:
     """The ranges in between know that it has no wanted rows."""
     log = LogBuilder().format_description().query(CREATE)
     log.query("XA START X'61',X'',1").rows(2, "other", 1).query("XA END X'61',X'',1")
@@ -103,7 +105,7 @@ def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> 
         assert [part.pending_xa for part in ranges] == ([(), xid, xid] if target == 1 else [()])
 
 
-def test_a_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> None:
+def test_xa_prepared_before_the_start_gives_its_captured_rows_at_its_commit(tmp_path: Path) -> None:
     """The ranges are told what the planner found in front of the start."""
     log = LogBuilder().format_description().query(CREATE)
     xa(log.query("CREATE TABLE other (a INT)"), b"a", "other")
@@ -120,7 +122,7 @@ def test_a_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> Non
         assert values(rows) == ['{"a":2}', '{"a":1}', '{"a":3}']
 
 
-def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:
+def test_no_range_is_planned_for_a_log_end_without_captured_changes(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1).xid()
     last = log.pos
     for n in range(100):
@@ -131,7 +133,7 @@ def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:
     assert cut(tmp_path, 100, tables="d.nothing*") == ([], [])
 
 
-def test_files_under_any_names(tmp_path: Path) -> None:
+def test_renamed_files_are_read_and_numbered_in_list_order(tmp_path: Path) -> None:
     """Copies: the name in a ROTATE is of nothing that is here, and numbers come from the list."""
     for n, name in enumerate(("one", "two", "two.10")):
         log = LogBuilder(name).format_description()
@@ -144,7 +146,9 @@ def test_files_under_any_names(tmp_path: Path) -> None:
         assert [row["seq"]["file"] for row in rows] == [1, 2, 3]
 
 
-def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
+def test_executable_comments_are_evaluated_for_the_server_version_of_each_file(
+    tmp_path: Path,
+) -> None:
     """It tells what an executable comment means: the first file's would not execute it."""
     log = LogBuilder(checksum=False).format_description("5.5.40-log").query(CREATE)
     log.query("/*!50701 TRUNCATE TABLE t */").begin().rows(1, "t", 1).xid().write(tmp_path)
@@ -160,7 +164,7 @@ def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
         assert [row["op"] for row in rows] == ["c", "t"]
 
 
-def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+def test_end_inside_a_transaction_raises_invalid_position_error(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1)
     inside = log.pos
     path = log.rows(1, "t", 2).xid().write(tmp_path)
@@ -168,7 +172,7 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{inside}")
 
 
-def test_damage_is_met_when_the_read_is_planned(tmp_path: Path) -> None:
+def test_damaged_event_raises_checksum_or_malformed_event_error(tmp_path: Path) -> None:
     """In rows that nobody wants, too: their transactions have to end somewhere."""
     log = LogBuilder().format_description().query(CREATE).begin().rows(2, "other", 1)
     path = log.xid().write(tmp_path)
@@ -205,7 +209,7 @@ def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple
 
 
 @pytest.mark.parametrize("target", [1, "1g"])
-def test_a_file_cut_anywhere(
+def test_file_cut_anywhere_gives_the_rows_up_to_its_last_boundary(
     target: int | str, short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What lies before its last boundary is whole, wherever a copy of it ended."""
@@ -230,7 +234,7 @@ def test_a_file_cut_anywhere(
             assert message.endswith(f"at the last boundary before it, {log.file}:{begin}")
 
 
-def test_a_long_transaction_that_does_not_end(
+def test_unfinished_long_transaction_gives_no_rows(
     short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """None of its pieces is read, though some were cut."""
@@ -245,7 +249,7 @@ def test_a_long_transaction_that_does_not_end(
     assert f"before it, {log.file}:{boundary}" in caplog.text
 
 
-def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:
+def test_end_position_after_the_last_boundary_of_a_cut_file_is_rejected(tmp_path: Path) -> None:
     log, begin = log_of_transactions()
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes()[:-7])
@@ -258,7 +262,7 @@ def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("less", [7, len(XID)])
-def test_a_file_in_the_middle_that_is_cut(less: int, tmp_path: Path) -> None:
+def test_cut_file_followed_by_another_file_is_rejected(less: int, tmp_path: Path) -> None:
     """In an event, and behind one but inside of a transaction."""
     log, _ = log_of_transactions()
     path = log.write(tmp_path)
@@ -295,7 +299,7 @@ def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:
     return ranges
 
 
-def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
+def test_file_added_after_planning_does_not_change_the_planned_rows(tmp_path: Path) -> None:
     """Files without numbers are counted: one in front would make all of them another one."""
     reader = planned(tmp_path, ["b.binlog", "c.binlog", "d.binlog"])
     ranges = ranges_of(reader)
@@ -306,7 +310,7 @@ def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
     assert [row["source"]["file"] for row in rows] == ["b.binlog", "c.binlog", "d.binlog"]
 
 
-def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
+def test_range_of_a_large_folder_carries_at_most_three_file_paths(tmp_path: Path) -> None:
     """And one more at most, whatever the folder holds."""
     ranges = ranges_of(planned(tmp_path, [f"{n}.binlog" for n in range(30)]))
     assert len(ranges) > 20
@@ -316,7 +320,7 @@ def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_goes_while_a_batch_runs(tmp_path: Path) -> None:
+def test_file_deleted_after_planning_raises_a_one_line_option_error(tmp_path: Path) -> None:
     reader = planned(tmp_path, ["b.binlog", "c.binlog"])
     last = ranges_of(reader)[-1]
     gone = tmp_path / "c.binlog"

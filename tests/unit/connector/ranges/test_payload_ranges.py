@@ -110,7 +110,9 @@ def write(folder: Path, *streams: bytes, after: bool = True) -> Path:
     return log.write(folder)
 
 
-def test_a_long_payload_is_cut_inside(tmp_path: Path, short_pieces: None) -> None:
+def test_long_payload_is_split_into_ranges_with_the_same_rows(
+    tmp_path: Path, short_pieces: None
+) -> None:
     """Its parts know the tables and the statement; each row comes once."""
     events = [BEGIN, RawEvent(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT"), MAP]
     for n in range(0, 300, 3):
@@ -132,7 +134,7 @@ def test_a_long_payload_is_cut_inside(tmp_path: Path, short_pieces: None) -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_transactions_in_random_ranges(
+def test_random_payloads_in_random_ranges_give_each_captured_row_once(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = random.Random(seed)
@@ -173,7 +175,7 @@ WRONG: list[tuple[str, list[RawEvent], str]] = [
 @pytest.mark.parametrize(
     ("events", "message"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG]
 )
-def test_events_that_are_no_transaction_are_an_error(
+def test_payload_without_one_whole_transaction_is_rejected(
     events: list[RawEvent], message: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path, inner(events))
@@ -264,7 +266,7 @@ def _query(sql: str) -> RawEvent:
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(60))
-def test_random_savepoints_and_xa_give_what_counts(
+def test_random_savepoints_and_xa_give_only_committed_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """However long transactions are split, and whatever is held of them."""

@@ -24,7 +24,7 @@ def copies(tmp_path: Path) -> FileLog:
     return FileLog.find(str(tmp_path))
 
 
-def test_an_end_in_the_words_of_a_rotate(copies: FileLog) -> None:
+def test_range_end_named_as_in_a_rotate_is_the_start_of_the_next_file(copies: FileLog) -> None:
     """It is the beginning of the second file, whose first event is behind it."""
     first, second = copies.begins()
     end = Position(2, 4, "mysql-bin.000002")
@@ -35,7 +35,7 @@ def test_an_end_in_the_words_of_a_rotate(copies: FileLog) -> None:
     assert bounds.reached
 
 
-def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
+def test_range_limit_applies_to_the_file_with_the_number_of_the_end(copies: FileLog) -> None:
     first, second = copies.begins()
     bounds = RangeBounds(copies, first, Position(2, 200, "mysql-bin.000002"))
     assert bounds.limit("a.binlog") == NO_LIMIT
@@ -48,7 +48,7 @@ def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
     assert RangeBounds(copies, second, copies.end()).limit("b.binlog") == copies.end().pos
 
 
-def test_an_end_behind_its_file(copies: FileLog) -> None:
+def test_range_end_past_the_end_of_its_file_is_rejected(copies: FileLog) -> None:
     first, second = copies.begins()
     behind = Position(2, copies.end().pos + 1, "mysql-bin.000002")
     with pytest.raises(InvalidPositionError, match=r"the binlog ends at b\.binlog"):

@@ -60,11 +60,11 @@ def cut_up(
     )
 
 
-def test_nothing() -> None:
+def test_no_spans_give_no_ranges() -> None:
     assert cut_up([]) == []
 
 
-def test_what_is_small_is_one_carried_task() -> None:
+def test_small_spans_are_joined_in_one_inline_range() -> None:
     spans = spans_of([(100, 50), (200, 60), (300, 70)])
     (only,) = cut_up(spans)
     assert (only.start, only.end, only.log_bytes) == (at(4), at(604), 600)
@@ -72,14 +72,14 @@ def test_what_is_small_is_one_carried_task() -> None:
     assert only.blocks == tuple(block for span in spans for block in span.blocks or ())
 
 
-def test_what_is_prepared_where_a_span_begins() -> None:
+def test_range_takes_pending_xa_from_the_start_of_its_span() -> None:
     """It may begin behind the batch's start: nothing is wanted in between, but XA is prepared."""
     start = BoundaryState(at(50), EMPTY, ("second",))
     (only,) = cut_up([Span(start, BoundaryState(at(90), EMPTY), 40, None, 0)])
     assert (only.start, only.pending_xa) == (at(50), ("second",))
 
 
-def test_a_task_carries_no_more_than_spark_bears() -> None:
+def test_inline_ranges_are_split_at_the_inline_limit() -> None:
     spans = spans_of([(400_000, 400_000)] * 5)
     cuts = cut_up(spans)
     assert [(part.start, part.end) for part in cuts] == [
@@ -91,12 +91,12 @@ def test_a_task_carries_no_more_than_spark_bears() -> None:
 
 
 @pytest.mark.parametrize(("kept", "carried"), [(900_000, True), (900_001, False)])
-def test_one_span_may_be_too_large_to_carry(kept: int, carried: bool) -> None:
+def test_span_over_the_inline_limit_is_fetched(kept: int, carried: bool) -> None:
     (only,) = cut_up(spans_of([(2_000_000, kept)]))
     assert (only.blocks is not None) is carried
 
 
-def test_carried_and_pulled_are_not_joined() -> None:
+def test_inline_and_fetched_spans_are_not_joined() -> None:
     cuts = cut_up(spans_of([(100, 50), (100, None), (100, None), (100, 50)]))
     assert [part.blocks is not None for part in cuts] == [True, False, True]
     assert [part.log_bytes for part in cuts] == [100, 200, 100]
@@ -112,14 +112,14 @@ def test_carried_and_pulled_are_not_joined() -> None:
         (9999, [600]),
     ],
 )
-def test_pulls_have_about_the_target_size(target: int, sizes: list[int]) -> None:
+def test_fetched_ranges_have_about_the_target_size(target: int, sizes: list[int]) -> None:
     """And about the same, so that none ends late."""
     cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, max_fetches=10)
     assert [part.log_bytes for part in cuts] == sizes
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5000), st.integers(1, 20))
-def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
+def test_fetched_ranges_have_about_equal_sizes(sizes: list[int], target: int, most: int) -> None:
     """As even as spans allow: none is longer than its share and the half of a span on each side."""
     cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, max_fetches=most)
     assert sum(part.log_bytes for part in cuts) == sum(sizes)
@@ -128,12 +128,12 @@ def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
     assert all(part.log_bytes <= share + max(sizes) for part in cuts)
 
 
-def test_more_pulls_than_connections_get_larger() -> None:
+def test_fetched_ranges_grow_to_stay_within_the_fetch_limit() -> None:
     cuts = cut_up(spans_of([(100, None)] * 100), target_bytes=100, max_fetches=4)
     assert [part.log_bytes for part in cuts] == [2500] * 4
 
 
-def test_carried_between_pulls_is_pulled_too_when_there_are_too_many() -> None:
+def test_inline_spans_between_too_many_fetched_ones_are_fetched_too() -> None:
     sizes: list[tuple[int, int | None]] = [(1000, None), (100, 50)] * 50
     cuts = cut_up(spans_of(sizes), max_fetches=2)
     assert len(cuts) <= 2
@@ -141,20 +141,20 @@ def test_carried_between_pulls_is_pulled_too_when_there_are_too_many() -> None:
     assert sum(part.log_bytes for part in cuts) == 55_000
 
 
-def test_too_many_carried_tasks_are_pulled() -> None:
+def test_too_many_inline_ranges_become_one_fetched_range() -> None:
     assert len(cut_up(spans_of([(900_000, 900_000)] * 4), max_fetches=3)) == 4
     cuts = cut_up(spans_of([(900_000, 900_000)] * 5), max_fetches=3)
     assert len(cuts) == 1
     assert all(part.blocks is None for part in cuts)
 
 
-def test_the_batch_may_begin_behind_its_first_span() -> None:
+def test_first_range_begins_at_a_batch_start_after_its_span_start() -> None:
     """Unwanted traffic moved the offset."""
     spans = spans_of([(1000, 50), (100, 50)])
     assert cut_up(spans, start=500)[0].start == at(500)
 
 
-def test_a_long_transaction_is_cut_inside() -> None:
+def test_long_transaction_is_split_at_its_pieces() -> None:
     prelude = blocks_of(4, 100)
     pieces = tuple(Piece(at(4 + n * 1000), n * 1000, prelude) for n in (1, 2, 3))
     cuts = cut_up(spans_of([(4000, None)], {0: pieces}), target_bytes=1000)
@@ -171,11 +171,11 @@ def test_a_long_transaction_is_cut_inside() -> None:
     assert [part.ends_inside for part in halves] == [True, False]
 
 
-def test_a_replay_knows_only_its_ends() -> None:
+def test_replayed_batch_is_one_fetched_range() -> None:
     assert fetched_range(at(4), at(99), ("x",)) == [RangePlan(at(4), at(99), 0, None, ("x",))]
 
 
-def test_a_task_travels() -> None:
+def test_pickled_inline_range_keeps_its_blocks() -> None:
     (part,) = cut_up(spans_of([(100, 50)]))
     task = RangePartition(part.start, part.end, "", part.pending_xa, True, part.blocks)
     copy = pickle.loads(pickle.dumps(task))
@@ -195,7 +195,7 @@ SPAN = st.tuples(
     st.integers(1, 6),
 )
 @settings(max_examples=60)
-def test_all_of_it_in_order_once(
+def test_random_spans_are_split_without_gaps_or_overlaps(
     described: list[tuple[int, int | None, bool]], target_bytes: int, max_fetches: int
 ) -> None:
     sizes: list[tuple[int, int | None]] = [

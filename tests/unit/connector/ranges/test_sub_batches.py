@@ -67,7 +67,7 @@ def event_at(position: Position, kind: EventType) -> Event:
     )
 
 
-def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
+def test_sub_batch_ends_once_it_has_the_target_of_captured_bytes() -> None:
     reading = Reading(SubBatchBoundaries(250))
     reading.events(100, 100, 100, 100, 100, 100, 100)
     assert reading.found() == [1300, 1600]
@@ -77,14 +77,14 @@ def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
     assert reading.found() == [1300, 1800]
 
 
-def test_none_lies_in_a_transaction() -> None:
+def test_sub_batch_boundary_is_never_inside_a_transaction() -> None:
     reading = Reading(SubBatchBoundaries(250))
     reading.events(*[100] * 5, ends=False)
     reading.events(0, 0)
     assert reading.found() == [1600]
 
 
-def test_none_lies_at_the_end_of_what_was_read() -> None:
+def test_end_of_range_or_file_is_no_sub_batch_boundary() -> None:
     """It may be the range's own, or that of a file, which is spelled otherwise."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100)
@@ -94,7 +94,7 @@ def test_none_lies_at_the_end_of_what_was_read() -> None:
     assert reading.found() == []
 
 
-def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
+def test_sub_batch_boundary_in_the_next_file_has_its_creation_time() -> None:
     reading = Reading(SubBatchBoundaries(150))
     reading.events(100)
     for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
@@ -106,13 +106,13 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
     assert boundary == Boundary(Position(3, 1400, FILE), known)
 
 
-def test_what_is_not_known_is_no_boundary() -> None:
+def test_range_without_a_start_fingerprint_has_no_sub_batch_boundaries() -> None:
     reading = Reading(SubBatchBoundaries(100), start=None)
     reading.events(100, 100, 100)
     assert reading.found() == []
 
 
-def test_they_are_told_to_whoever_has_come_to_them() -> None:
+def test_sub_batch_boundary_is_returned_once_its_position_is_reached() -> None:
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 100)
     assert reading.steps.next_boundary((3, 1099)) is None
@@ -123,7 +123,7 @@ def test_they_are_told_to_whoever_has_come_to_them() -> None:
     assert reading.steps.next_boundary((4, 4)) is not None
 
 
-def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
+def test_range_read_again_resets_its_sub_batch_boundaries() -> None:
     """The first reading ran on into a file that was begun at another time."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 50)
@@ -138,7 +138,7 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
     assert boundary.fingerprint.created == START.created
 
 
-def test_whoever_wants_no_more_ends_the_reading() -> None:
+def test_stopped_range_read_raises_read_cancelled_error() -> None:
     interrupt = CancelToken()
     reading = Reading(SubBatchBoundaries(100, interrupt.check))
     reading.events(10)
@@ -148,7 +148,7 @@ def test_whoever_wants_no_more_ends_the_reading() -> None:
 
 
 @pytest.mark.parametrize(("kernel", "most"), [("c", 8), ("python", 1)])
-def test_only_the_kernel_reads_in_steps(
+def test_only_the_compiled_kernel_reads_several_sub_batches(
     monkeypatch: pytest.MonkeyPatch, kernel: str, most: int
 ) -> None:
     monkeypatch.setattr(sub_batches, "implementation", lambda: kernel)

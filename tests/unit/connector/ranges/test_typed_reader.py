@@ -154,7 +154,9 @@ REFUSED = {"statements"}
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
-def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_typed_range_of_recorded_logs_equals_its_json(
+    scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(typed_reader, "_MAX_COLUMNS", 10_000)
     partition, options = whole_range(scenario)
     typed = [assert_same(options, part) for part in transactions(partition)]
@@ -178,7 +180,7 @@ def made_range(
     return RangePartition(start, end, history.pack(), (), True, None, log=files), options
 
 
-def test_tables_in_turn_and_statements_between_them(tmp_path: Path) -> None:
+def test_interleaved_tables_give_typed_batches_of_one_table_each(tmp_path: Path) -> None:
     log = LogBuilder().format_description().begin()
     for number in range(50):
         log.rows(1, "t", number, number + 1).rows(2, "u", -number)
@@ -192,7 +194,7 @@ def test_tables_in_turn_and_statements_between_them(tmp_path: Path) -> None:
     assert assert_same(options, partition) == 152
 
 
-def test_a_table_that_changes_comes_as_texts(tmp_path: Path) -> None:
+def test_table_altered_inside_a_range_is_read_as_json(tmp_path: Path) -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1).xid()
     changed = log.position()
     log.begin().rows(1, "t", 2).xid()
@@ -229,7 +231,7 @@ def add_points(log: LogBuilder, count: int, srid: int) -> None:
     log.add(EventType.WRITE_ROWS_EVENT, head + (b"\xfe" + point(srid)) * count)
 
 
-def test_a_value_that_no_struct_holds_after_many_that_one_does(tmp_path: Path) -> None:
+def test_value_that_no_struct_holds_switches_to_json_without_losing_rows(tmp_path: Path) -> None:
     """The rows of the batches before it are neither lost nor given again."""
     log = LogBuilder().format_description()
     for _ in range(12):
@@ -264,7 +266,7 @@ def test_a_value_that_no_struct_holds_after_many_that_one_does(tmp_path: Path) -
     assert '"srid":2147483648' in str(texts.column("after")[-1])
 
 
-def test_a_table_that_nobody_knows(tmp_path: Path) -> None:
+def test_unknown_table_raises_unknown_schema_error_after_earlier_rows(tmp_path: Path) -> None:
     """Its error is the one that JSON gives; what lies before it comes."""
     log = LogBuilder().format_description()
     for number in range(40):

@@ -22,7 +22,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_tables_of_a_captured_log(scenario: str) -> None:
+def test_schemas_from_a_recorded_log_equal_those_of_the_server(scenario: str) -> None:
     log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
     history = history_of_log(log, log.begins()[0], lambda database, table: True)
     expected = captured_schemas(describe(scenario))
@@ -39,7 +39,7 @@ def test_tables_of_a_captured_log(scenario: str) -> None:
         assert history.at(log.begins()[0], schema.database, schema.table) is None
 
 
-def test_only_wanted_tables_are_followed(tmp_path: Path) -> None:
+def test_schema_history_of_a_log_has_only_captured_tables(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     log.query("CREATE TABLE t (id INT)").query("CREATE TABLE x (id INT)")
     files = FileLog.find(str(log.write(tmp_path)))

@@ -72,22 +72,24 @@ MORE = "may capture tables that"
         ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
     ],
 )
-def test_findings(tables: str | None, granted: list[str], expected: str) -> None:
+def test_table_patterns_are_checked_against_known_tables_and_grants(
+    tables: str | None, granted: list[str], expected: str
+) -> None:
     text = found(tables, *granted)
     assert text.startswith(expected) if expected else text == ""
 
 
-def test_what_is_excluded_need_not_be_seen() -> None:
+def test_excluded_tables_do_not_require_grants() -> None:
     assert found("shop.*,crm.*", SHOP, exclude="crm.*") == ""
     assert found(None, SHOP, exclude="crm.*").startswith("tells: ")
 
 
-def test_names_in_another_case() -> None:
+def test_case_insensitive_patterns_match_tables_and_grants_of_another_case() -> None:
     assert found("SHOP.*", SHOP, case_sensitive=False) == ""
     assert found("S*.*", "SELECT ON `s%`.*", case_sensitive=False) == ""
 
 
-def test_the_grants_that_are_needed() -> None:
+def test_pattern_finding_names_the_missing_select_grant() -> None:
     assert "GRANT SELECT ON `shop`.* to this account" in found("shop.*")
     assert "GRANT SELECT ON *.* to this account" in found(None)
     assert "GRANT SELECT ON *.* to this account" in found("s*.*")

@@ -58,7 +58,9 @@ def log(tmp_path: Path) -> str:
         "CREATE TABLE d.t (old INT); ALTER TABLE d.t CHANGE old `a;b` INT;",
     ],
 )
-def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
+def test_schema_ddl_file_defines_the_columns_of_a_table(
+    text: str, log: str, tmp_path: Path
+) -> None:
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     for tables in ("d.t", "d.*"):
@@ -77,7 +79,9 @@ def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
         "ALTER DATABASE d CHARACTER SET latin1",
     ],
 )
-def test_a_database_alone(text: str, tmp_path: Path) -> None:
+def test_database_statement_in_schema_ddl_sets_only_the_default_charset(
+    text: str, tmp_path: Path
+) -> None:
     """It tells what the log's tables inherit, and not that the database had none before."""
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
@@ -90,7 +94,7 @@ def test_a_database_alone(text: str, tmp_path: Path) -> None:
         rows(path=path, tables="d.*", payload="json", schemaDdl=str(ddl))
 
 
-def test_without_a_dump(log: str) -> None:
+def test_log_without_create_table_or_schema_ddl_is_rejected_unless_positional(log: str) -> None:
     with pytest.raises(UnknownTableError, match="neither the server nor the binlog has this table"):
         rows(path=log, tables="d.t", payload="json")
     with pytest.raises(UnknownSchemaError, match=r"found 1 without names .* schemaDdl"):
@@ -112,7 +116,9 @@ WRONG: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_dump_that_can_t_be_read(text: str, message: str, log: str, tmp_path: Path) -> None:
+def test_unusable_schema_ddl_file_is_rejected(
+    text: str, message: str, log: str, tmp_path: Path
+) -> None:
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     with pytest.raises(OptionError) as caught:
@@ -123,7 +129,9 @@ def test_a_dump_that_can_t_be_read(text: str, message: str, log: str, tmp_path: 
         rows(path=log, tables="d.t", payload="json", schemaDdl=str(tmp_path / "none"))
 
 
-def test_a_captured_log_from_its_third_file_on(tmp_path: Path) -> None:
+def test_recorded_log_from_its_third_file_with_schema_ddl_gives_the_same_rows(
+    tmp_path: Path,
+) -> None:
     described = describe("rotations")
     whole = rows(path=str(CAPTURED / "rotations.*.binlog"), tables="*.*", payload="json")
     for number in (3, 4, 5):

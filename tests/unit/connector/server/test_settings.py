@@ -30,11 +30,11 @@ def asked(code: int, address: str = "h:3306") -> Position:
     return current_position(cast(ReplicaClient, Refusing(code, address)))
 
 
-def test_where_the_log_of_a_newer_server_ends() -> None:
+def test_binlog_status_falls_back_to_the_statement_of_newer_servers() -> None:
     assert asked(1064) == Position(7, 120, "b.000007")
 
 
 @pytest.mark.parametrize("address", ["h:3306", "h:10640", "host1064:3306"])
-def test_another_refusal_is_told(address: str) -> None:
+def test_other_binlog_status_error_raises_server_error(address: str) -> None:
     with pytest.raises(ServerError, match=f"{address} failed while running it: error 1105"):
         asked(1105, address)

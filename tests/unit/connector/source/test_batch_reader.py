@@ -47,7 +47,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReade
     return MySQLBinlogReader(parse_options(given), output_schema(StringType()))
 
 
-def test_a_connection_that_is_lost_while_the_end_is_looked_for(
+def test_connection_lost_during_the_end_time_lookup_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = LostLog(losses=2)
@@ -57,6 +57,8 @@ def test_a_connection_that_is_lost_while_the_end_is_looked_for(
     assert log.losses == 0
 
 
-def test_a_server_that_is_gone_when_the_end_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_time_lookup_gives_up_after_three_lost_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ConnectionFailedError, match="broke; gave up after 3 tries"):
         reader_of(monkeypatch, LostLog(losses=9)).partitions()

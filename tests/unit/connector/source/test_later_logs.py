@@ -48,7 +48,7 @@ def path_of(scenario: str) -> str:
     return str(LATER / f"{scenario}.*.binlog")
 
 
-def test_every_scenario_is_read() -> None:
+def test_every_recorded_scenario_of_mysql_9_7_is_tested() -> None:
     found = {path.stem for path in LATER.glob("*.json")}
     assert found == {*PLAIN, *RANDOM_DDL, *WITH_DDL, *WITH_CASCADES}
 
@@ -73,13 +73,15 @@ def test_rows_replayed_through_ddl_equal_select(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", RANDOM_DDL)
-def test_rows_between_random_ddl_are_those_of_the_statements(scenario: str) -> None:
+def test_rows_between_random_ddl_match_the_executed_statements(scenario: str) -> None:
     check_labelled(describe(scenario), read(path_of(scenario), "json", tables="fx_random_ddl.*"))
 
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("scenario", [*WITH_DDL, *RANDOM_DDL])
-def test_each_payload_has_the_same_rows_through_ddl(scenario: str, payload: str) -> None:
+def test_struct_and_variant_payloads_agree_with_json_through_ddl(
+    scenario: str, payload: str
+) -> None:
     path, tables = path_of(scenario), names_of(scenario)
     mode = {"schemaEvolutionMode": "rescue"} if payload == "struct" else {}
     rows = read(path, payload, tables=tables, **mode)
@@ -109,7 +111,7 @@ def test_xa_has_the_gtid_of_its_commit() -> None:
     assert numbers[1] == numbers[0] + 1
 
 
-def test_a_tag_is_in_the_gtid() -> None:
+def test_gtid_of_a_row_includes_its_tag() -> None:
     rows = read(str(LATER / "tagged_gtid.001.binlog"), "json", tables="fx_tagged_gtid.t")
     uuid = "4a4208bf-e9fd-11f1-8fee-02fc00000001"
     assert [(row["source"]["gtid"], row["after"]) for row in rows] == [
@@ -119,7 +121,7 @@ def test_a_tag_is_in_the_gtid() -> None:
     ]
 
 
-def test_a_json_column_that_the_before_image_lacks_is_missing_and_not_guessed() -> None:
+def test_partial_json_update_without_before_image_lists_the_column_as_missing() -> None:
     rows = read(str(LATER / "partial_json.001.binlog"), "json", tables="fx_partial_json.t")
     sql = [each["sql"] for each in describe("partial_json")["statements"]]
     assert sum("row_image = minimal" in each for each in sql) == 1

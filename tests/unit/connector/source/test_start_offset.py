@@ -58,7 +58,7 @@ def end_of(log: DumpedLog, place: Place, start: Position | None = None) -> Posit
     return resolve_end(found, place)
 
 
-def test_an_end_that_is_told(log: DumpedLog) -> None:
+def test_end_given_as_position_or_latest_is_resolved(log: DumpedLog) -> None:
     assert end_of(log, FilePosition("mysql-bin.000002", 4)) == Position.of("mysql-bin.000002", 4)
     assert end_of(log, Latest()) == log.log.end()
     last = log.log.end()
@@ -75,7 +75,7 @@ NOT_THERE: list[tuple[str, int, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("file", "pos", "kind", "words"), NOT_THERE)
-def test_an_end_that_is_not_there(
+def test_end_position_that_does_not_exist_is_rejected(
     log: DumpedLog, file: str, pos: int, kind: type[MySQLBinlogError], words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
@@ -83,7 +83,7 @@ def test_an_end_that_is_not_there(
     assert (caught.value.file, caught.value.position) == (file, pos)
 
 
-def test_a_time_as_end_is_not_looked_for_in_all_of_the_log(log: DumpedLog) -> None:
+def test_end_time_lookup_reads_only_a_part_of_the_log(log: DumpedLog) -> None:
     begins = log.log.begins()
     for day in (2, 15, COUNT):
         log.read = 0
@@ -92,7 +92,7 @@ def test_a_time_as_end_is_not_looked_for_in_all_of_the_log(log: DumpedLog) -> No
     assert end_of(log, Timestamp(TIMESTAMP + (COUNT + 1) * DAY)) == log.log.end()
 
 
-def test_a_time_as_end_before_the_start(log: DumpedLog) -> None:
+def test_end_time_before_the_start_resolves_to_the_start(log: DumpedLog) -> None:
     """There is nothing to be read, and the end is the start."""
     start = log.log.begins()[20]
     assert end_of(log, Timestamp(TIMESTAMP), start) == start

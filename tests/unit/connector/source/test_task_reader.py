@@ -61,7 +61,7 @@ def pickled(reader: DataSourceReader | DataSourceStreamReader, part: InputPartit
 
 
 @pytest.mark.parametrize("kind", ["batch", "stream"])
-def test_worker_reads_a_task_without_the_driver_s_modules(kind: str, tmp_path: Path) -> None:
+def test_worker_reads_a_task_without_driver_modules(kind: str, tmp_path: Path) -> None:
     batch, stream = readers()
     (part,) = batch.partitions()
     expected = sum(rows.num_rows for rows in batch.read(part))
@@ -84,6 +84,6 @@ def test_worker_reads_a_task_without_the_driver_s_modules(kind: str, tmp_path: P
     assert not DRIVER_ONLY & set(names)
 
 
-def test_batch_without_tasks_gets_one_of_spark_s_own_and_reads_nothing() -> None:
+def test_empty_spark_partition_of_a_batch_read_gives_no_rows() -> None:
     batch, _ = readers()
     assert list(batch.read(InputPartition(None))) == []

@@ -16,7 +16,7 @@ _LIMIT = 8 * _GRANULARITY
 
 @given(st.lists(st.one_of(st.integers(26, 300), st.integers(26, 3000)), max_size=40))
 @settings(max_examples=300)
-def test_a_batch_exceeds_its_limit_by_one_transaction_only(sizes: list[int]) -> None:
+def test_batch_exceeds_its_limit_only_if_it_is_one_transaction(sizes: list[int]) -> None:
     log = new_log(granularity=_GRANULARITY)
     ends = [log.here] + [log.transaction(size) for size in sizes]
     transactions = set(pairwise(ends))

@@ -69,7 +69,7 @@ RUNS = st.lists(
     st.one_of(st.none(), st.tuples(st.integers(1, 3), st.integers(4, 3000))),
 )
 @settings(max_examples=500)
-def test_a_run_is_its_transactions(
+def test_buffered_run_equals_its_transactions_one_by_one(
     steps: list[Any], granularity: int, capacity: int, cut: tuple[int, int] | None
 ) -> None:
     """Handed over at once or one by one: the same spans, the same bytes, the same tip."""

@@ -33,7 +33,7 @@ STEPS = st.lists(
     st.booleans(),
 )
 @settings(max_examples=400)
-def test_nothing_is_lost_and_nothing_comes_twice(
+def test_random_buffer_calls_deliver_each_transaction_once(
     steps: list[tuple[str, int | None]], granularity: int, capacity: int, unlimited: bool
 ) -> None:
     log = new_log(granularity=granularity, capacity=capacity, most_spans=4 if unlimited else 1000)
@@ -135,7 +135,7 @@ PARTS = st.lists(st.sampled_from(["wanted", "unwanted", "rotate"]), max_size=12)
 
 
 @given(PARTS, PARTS, st.sampled_from([0, 250, 100_000]), st.booleans(), st.integers(0, 500))
-def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
+def test_run_with_a_target_delivers_exactly_the_transactions_up_to_it(
     before: list[str], after: list[str], granularity: int, early: bool, limit: int
 ) -> None:
     """The target is the log's end as the server spells it when the run begins."""
@@ -174,7 +174,7 @@ def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
     assert delivered == [number for number, position in log.wanted if position <= target]
 
 
-def test_two_threads() -> None:
+def test_concurrent_writer_and_reader_deliver_each_transaction_once() -> None:
     """The tail writes as fast as it can, with rotations, while batches are taken."""
     log = new_log(granularity=500, capacity=20_000, most_spans=20)
     total = 5000

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
     st.integers(0, 3000),
     st.integers(0, 300),
 )
-def test_what_the_index_finds_is_what_counting_finds(
+def test_span_index_lookups_equal_a_linear_search(
     sizes: list[tuple[int, int]], releases: list[int], most_bytes: int, most_rows: int
 ) -> None:
     index, spans, here = SpanIndex(), [], 4

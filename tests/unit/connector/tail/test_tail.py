@@ -25,7 +25,7 @@ def silent() -> Iterator[socket.socket]:
         yield listener
 
 
-def test_time_spent_in_connecting_is_no_connection(
+def test_slow_failed_connection_attempts_exhaust_the_retry_timeout(
     silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a try takes, it counts as one that failed: the stream does not wait for ever."""

@@ -78,7 +78,7 @@ def decode(
     return list(rows_of(decoder([schema], **options).decode([first, *events])))
 
 
-def test_golden_rows() -> None:
+def test_golden_update_and_delete_events_decode_to_known_rows() -> None:
     update, delete = decode(
         GOLDEN_SCHEMA, GOLDEN_MAP, golden_event(GOLDEN_UPDATE), golden_event(GOLDEN_DELETE)
     )
@@ -93,7 +93,7 @@ def test_golden_rows() -> None:
     assert update["seq"] == {"epoch": 0, "file": 1, "pos": 389, "row": 0}
 
 
-def test_golden_null_bitmap() -> None:
+def test_golden_null_bitmap_decodes_to_the_null_columns() -> None:
     # (1, NULL, NULL, 15, 'ssss'): 230 = 1110 0110.
     integers = [C(name, "int") for name in "abcd"]
     schema = simple_schema(*integers, C("e", "varchar", 9, charset="latin1"))
@@ -135,7 +135,7 @@ HEAD = bytes.fromhex("0700000000000100")
         ("WRITE_ROWS_EVENT", "0500 aabbcc 09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
     ],
 )  # fmt: skip
-def test_partial_images_and_versions(
+def test_partial_images_of_both_event_versions_list_missing_columns(
     kind: str,
     body: str,
     before: dict[str, int] | None,
@@ -154,7 +154,7 @@ def test_partial_images_and_versions(
     assert row["source"]["missing"] == expected
 
 
-def test_rows_are_counted_within_their_event() -> None:
+def test_rows_are_numbered_within_their_event() -> None:
     body = HEAD + bytes.fromhex("0200 09 01fe" + "fe05" * 5)
     events = [make_event(EventType.WRITE_ROWS_EVENT, body, pos) for pos in (1000, 2000)]
     rows = decode(NINE, table_map_body_for(NINE), *events)
@@ -177,7 +177,9 @@ BROKEN: list[tuple[str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("body", "error", "words"), BROKEN)
-def test_broken_rows_event(body: str, error: type[MySQLBinlogError], words: str) -> None:
+def test_broken_rows_event_raises_error_with_its_position(
+    body: str, error: type[MySQLBinlogError], words: str
+) -> None:
     event = make_event(EventType.WRITE_ROWS_EVENT, HEAD + bytes.fromhex(body))
     with pytest.raises(error, match=words) as caught:
         decode(NINE, table_map_body_for(NINE), event)
@@ -210,7 +212,7 @@ MANY_IMAGE = bytes.fromhex(
 MANY_BODY = HEAD + bytes.fromhex("0200 0f ffff ffff") + MANY_IMAGE + MANY_IMAGE
 
 
-def test_every_kind_of_value_in_one_row() -> None:
+def test_row_with_every_kind_of_value_decodes_to_json() -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
     (row,) = decode(MANY, table_map_body_for(MANY), event)
     assert row["before"] == row["after"]
@@ -223,21 +225,21 @@ def test_every_kind_of_value_in_one_row() -> None:
 
 
 @pytest.mark.parametrize("length", range(len(MANY_BODY)))
-def test_every_truncation_is_an_error(length: int) -> None:
+def test_rows_event_truncated_at_any_byte_is_rejected(length: int) -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY[:length])
     with pytest.raises(MalformedEventError):
         decode(MANY, table_map_body_for(MANY), event)
 
 
 @pytest.mark.parametrize("tail", range(1, 5))
-def test_bytes_left_over_are_an_error(tail: int) -> None:
+def test_extra_bytes_after_the_last_row_are_rejected(tail: int) -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY + bytes(tail))
     with pytest.raises(MalformedEventError, match="cut short"):
         decode(MANY, table_map_body_for(MANY), event)
 
 
 @given(st.integers(0, len(MANY_BODY) - 1), st.binary(min_size=1, max_size=6))
-def test_any_damage_gives_rows_or_our_error(at: int, damage: bytes) -> None:
+def test_damaged_rows_event_gives_valid_json_or_a_typed_error(at: int, damage: bytes) -> None:
     body = MANY_BODY[:at] + damage + MANY_BODY[at + len(damage) :]
     try:
         rows = decode(MANY, table_map_body_for(MANY), make_event(EventType.UPDATE_ROWS_EVENT, body))
@@ -248,13 +250,13 @@ def test_any_damage_gives_rows_or_our_error(at: int, damage: bytes) -> None:
         json.loads(row["after"])
 
 
-def test_head_alone() -> None:
+def test_rows_head_parses_table_id_operation_and_image_bitmaps() -> None:
     head = RowsHead.parse(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
     assert (head.table_id, head.flags, head.op, head.column_count) == (7, 1, "u", 15)
     assert (head.before, head.after, head.rows_start) == (b"\xff\xff", b"\xff\xff", 15)
 
 
-def test_excluded_columns_are_passed_over_even_of_types_that_are_not_built() -> None:
+def test_excluded_json_and_geometry_columns_are_skipped_and_not_listed_as_missing() -> None:
     schema = simple_schema(C("a", "int"), C("j", "json"), C("g", "point"), C("z", "int"))
     fields: list[tuple[int, int]] = [(F.LONG, 0), (F.JSON, 4), (F.GEOMETRY, 4), (F.LONG, 0)]
     table_map = table_map_body(fields, [True] * 4)

@@ -55,7 +55,9 @@ def letter(state: TransactionState) -> str:
 
 
 @pytest.mark.parametrize(("build", "letters"), LOGS)
-def test_where_each_event_stands(build: Callable[[LogBuilder], LogBuilder], letters: str) -> None:
+def test_transaction_state_tracks_start_and_end_of_all_transaction_kinds(
+    build: Callable[[LogBuilder], LogBuilder], letters: str
+) -> None:
     state, context = TransactionState(), TransactionContext()
     found = ""
     for event in build(LogBuilder()).events():

@@ -40,7 +40,7 @@ T = EventType
 A, B = xid(b"a"), xid(b"b")
 
 
-def test_a_wanted_transaction_with_its_frame() -> None:
+def test_filter_keeps_all_events_of_a_captured_transaction() -> None:
     log = LogBuilder().begin(gtid=5).rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == ["GTID", *GROUP]
@@ -48,21 +48,21 @@ def test_a_wanted_transaction_with_its_frame() -> None:
     assert found.ends == [log.pos]
 
 
-def test_an_unwanted_transaction_is_a_boundary_and_nothing_else() -> None:
+def test_transaction_without_captured_tables_gives_only_a_boundary() -> None:
     log = LogBuilder().begin(gtid=5).rows(1, "x", 1).xid()
     found = filtered(log)
     assert found.types == []
     assert found.ends == [log.pos]
 
 
-def test_tables_of_one_transaction_are_told_apart() -> None:
+def test_filter_keeps_only_captured_tables_of_a_transaction() -> None:
     log = LogBuilder().begin().rows(1, "x", 1).rows(2, "t", 2).rows(3, "x", 3).rows(4, "u", 4).xid()
     found = filtered(log)
     assert found.types == ["QUERY", *GROUP[1:3], *GROUP[1:3], "XID"]
     assert [event.body[0] for event in found.kept if event.type == T.WRITE_ROWS_EVENT] == [2, 4]
 
 
-def test_one_statement_on_wanted_and_unwanted_tables() -> None:
+def test_filter_keeps_only_captured_tables_of_a_statement() -> None:
     """Triggers: all table maps first, then the rows."""
     log = LogBuilder().begin()
     log.add(T.TABLE_MAP_EVENT, table_map(1, "x")).add(T.TABLE_MAP_EVENT, table_map(2, "t"))
@@ -71,14 +71,14 @@ def test_one_statement_on_wanted_and_unwanted_tables() -> None:
     assert filtered(log).types == GROUP
 
 
-def test_system_tables_are_never_wanted() -> None:
+def test_system_tables_are_never_captured() -> None:
     log = LogBuilder().begin()
     log.add(T.TABLE_MAP_EVENT, table_map(1, "user", "mysql"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1)).xid()
     assert Filtered(log.events(), lambda database, table: True).kept == []
 
 
-def test_rows_query_only_with_wanted_rows() -> None:
+def test_rows_query_event_is_kept_only_with_captured_rows() -> None:
     log = LogBuilder().begin()
     for sql, table in (("one", "x"), ("two", "t"), ("three", "x")):
         log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body(sql), IGNORABLE_FLAG).rows(1, table, 1)
@@ -87,7 +87,7 @@ def test_rows_query_only_with_wanted_rows() -> None:
     assert found.kept[1].body == rows_query_body("two")
 
 
-def test_commit_as_a_query() -> None:
+def test_commit_logged_as_a_query_ends_the_transaction() -> None:
     """MyISAM."""
     log = LogBuilder().begin().rows(1, "t", 1).query("COMMIT")
     found = filtered(log)
@@ -96,13 +96,13 @@ def test_commit_as_a_query() -> None:
 
 
 @pytest.mark.parametrize("kind", [T.WRITE_ROWS_EVENT, T.UPDATE_ROWS_EVENT, T.DELETE_ROWS_EVENT_V1])
-def test_dummy_rows_event_ends_a_statement(kind: EventType) -> None:
+def test_dummy_rows_event_is_not_kept_by_the_filter(kind: EventType) -> None:
     log = LogBuilder().begin().add(T.TABLE_MAP_EVENT, table_map(1, "t"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1, last=False)).add(kind, dummy_rows_body()).xid()
     assert filtered(log).types == GROUP
 
 
-def test_table_ids_are_reused() -> None:
+def test_reused_table_id_refers_to_the_last_table_map() -> None:
     """Within a transaction and after it: the last table map counts."""
     log = LogBuilder().begin().rows(1, "x", 1).rows(1, "t", 2).rows(1, "x", 3).xid()
     log.begin().rows(1, "u", 4).xid().begin().rows(1, "x", 5).xid()
@@ -111,7 +111,7 @@ def test_table_ids_are_reused() -> None:
     assert rows == [2, 4]
 
 
-def test_an_id_of_another_transaction_is_not_known() -> None:
+def test_table_id_of_an_earlier_transaction_is_rejected() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).xid().begin()
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 2))
     with pytest.raises(MalformedEventError, match="table id 1, expected one of a table map"):
@@ -134,7 +134,7 @@ DDL: list[tuple[str, StatementKind | None, bool]] = [
 
 @pytest.mark.parametrize("gtid", [False, True])
 @pytest.mark.parametrize(("sql", "kind", "kept"), DDL)
-def test_ddl_is_a_transaction_of_its_own(
+def test_ddl_outside_a_transaction_ends_a_transaction_of_its_own(
     sql: str, kind: StatementKind | None, kept: bool, gtid: bool
 ) -> None:
     log = LogBuilder()
@@ -168,7 +168,9 @@ KEPT_DDL: list[tuple[str, bool]] = [
 
 
 @pytest.mark.parametrize(("sql", "kept"), KEPT_DDL)
-def test_ddl_that_may_give_rows_is_kept(sql: str, kept: bool) -> None:
+def test_ddl_that_may_affect_captured_tables_is_kept_with_operation_ddl(
+    sql: str, kept: bool
+) -> None:
     log = LogBuilder().query(sql).begin().rows(1, "t", 1).xid()
     assert filtered(log, operations=frozenset({"truncate", "ddl"})).types == [
         *(["QUERY"] if kept else []),
@@ -179,7 +181,7 @@ def test_ddl_that_may_give_rows_is_kept(sql: str, kept: bool) -> None:
     assert filtered(log).types == [*(["QUERY"] if kept else []), *GROUP]
 
 
-def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
+def test_ddl_inside_a_transaction_does_not_end_it() -> None:
     """CREATE TEMPORARY TABLE, and 5.6's CREATE TABLE … SELECT."""
     log = LogBuilder().begin().query("CREATE TABLE t (id INT)").rows(1, "t", 1).xid()
     found = filtered(log)
@@ -188,7 +190,7 @@ def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
     assert found.statements == [StatementKind.CREATE_TABLE]
 
 
-def test_savepoints() -> None:
+def test_savepoint_statements_are_dropped_and_end_no_transaction() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").rows(2, "x", 1)
     log.query("ROLLBACK TO `s`").rows(3, "t", 2).query("RELEASE SAVEPOINT `s`").xid()
     found = filtered(log)
@@ -196,7 +198,7 @@ def test_savepoints() -> None:
     assert found.ends == [log.pos]
 
 
-def test_xa_in_one_phase_commits() -> None:
+def test_one_phase_xa_transaction_commits_without_pending_xa() -> None:
     log = xa(LogBuilder(), b"a", "t", one_phase=True)
     found = filtered(log)
     assert found.types == ["QUERY", "TABLE_MAP", "WRITE_ROWS", "XA_PREPARE"]
@@ -206,7 +208,7 @@ def test_xa_in_one_phase_commits() -> None:
 
 
 @pytest.mark.parametrize("verb", ["XA COMMIT", "XA ROLLBACK"])
-def test_xa_in_two_phases_without_wanted_rows(verb: str) -> None:
+def test_prepared_xa_without_captured_rows_is_pending_until_it_ends(verb: str) -> None:
     log = xa(xa(LogBuilder(), b"b", "x"), b"a", "x")
     prepared = filtered(log)
     assert prepared.filtering.pending_xa == (B, A)
@@ -218,7 +220,7 @@ def test_xa_in_two_phases_without_wanted_rows(verb: str) -> None:
     assert len(found.ends) == 4
 
 
-def test_files_are_no_transactions() -> None:
+def test_format_description_and_stop_events_are_no_transaction_boundaries() -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1).xid().add(T.STOP_EVENT, b"")
     found = filtered(log)
     assert found.types == GROUP
@@ -234,7 +236,7 @@ STATEMENTS = st.lists(
 
 
 @given(st.lists(st.tuples(STATEMENTS, st.booleans(), st.booleans()), max_size=6))
-def test_any_log(
+def test_filter_of_random_logs_keeps_captured_rows_and_all_boundaries(
     transactions: list[tuple[list[tuple[str, int, bool, bool]], bool, bool]],
 ) -> None:
     log = LogBuilder()
@@ -285,7 +287,7 @@ def outcomes(log: LogBuilder | list[Event], **settings: Any) -> list[Outcome]:
     return found
 
 
-def test_xa_with_wanted_rows() -> None:
+def test_xa_with_captured_rows_gives_prepared_then_committed_or_rolled_back() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).xid()
     begin = log.pos
     end = xa(log.add(T.GTID_LOG_EVENT, gtid_body(1)), b"a", "t").pos
@@ -304,7 +306,7 @@ def test_xa_with_wanted_rows() -> None:
     assert filtered(log).filtering.pending_xa == ()
 
 
-def test_all_pending_xa_are_known() -> None:
+def test_more_than_256_pending_xa_transactions_are_all_known() -> None:
     """An offset stores the last 256; a search for others looks before the start of the reading."""
     log = LogBuilder()
     for number in range(300):
@@ -312,7 +314,7 @@ def test_all_pending_xa_are_known() -> None:
     assert len(filtered(log).filtering.pending_xa) == 300
 
 
-def test_rename_beside_rows_that_no_lock_protects_stops() -> None:
+def test_rename_of_table_with_prepared_xa_rows_after_a_restart_is_rejected() -> None:
     """After a restart, 5.7 lets a table of a prepared transaction be renamed (measured)."""
     rename = "RENAME TABLE t TO old"
     log = LogBuilder()
@@ -330,14 +332,14 @@ def test_rename_beside_rows_that_no_lock_protects_stops() -> None:
     filtered(log, pending_xa=(A,))
 
 
-def test_pending_xa_of_a_damaged_offset() -> None:
+def test_damaged_pending_xa_of_an_offset_raises_offset_error() -> None:
     for text in ("X'61' a:1-2", f"{A} a:1", f"{A} :1-2", f"{A} a:x-2"):
         with pytest.raises(OffsetError, match="is damaged"):
             PreparedXa.parse(text)
     assert PreparedXa.parse(A) is None
 
 
-def test_rollbacks() -> None:
+def test_rollbacks_of_captured_rows_give_rolled_back_outcomes() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).query("ROLLBACK")
     assert outcomes(log) == [RolledBack()]
     log = LogBuilder().query(f"XA START {A}").rows(1, "t", 1).query(f"XA ROLLBACK {A}")
@@ -347,7 +349,7 @@ def test_rollbacks() -> None:
     assert outcomes(log) == [SavepointSet("s"), RolledBack("s")]
 
 
-def test_what_is_held() -> None:
+def test_filter_holds_events_after_a_savepoint_and_within_xa() -> None:
     filtering = EventFilter(wants)
     log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").xid()
     xa(log, b"a", "t")

@@ -36,7 +36,9 @@ UNCERTAIN: list[Callable[[LogBuilder], object]] = [
 
 
 @pytest.mark.parametrize("follow", UNCERTAIN)
-def test_an_uncertain_savepoint(follow: Callable[[LogBuilder], object]) -> None:
+def test_rollback_to_an_unknown_or_ambiguous_savepoint_is_rejected(
+    follow: Callable[[LogBuilder], object],
+) -> None:
     log = LogBuilder().begin()
     follow(log)
     with pytest.raises(UnsupportedTransactionError, match="which one of its own") as caught:
@@ -45,7 +47,7 @@ def test_an_uncertain_savepoint(follow: Callable[[LogBuilder], object]) -> None:
     assert caught.value.position == log.events()[-1].start
 
 
-def test_rolled_back_rows_of_other_tables() -> None:
+def test_rolled_back_rows_of_tables_not_captured_are_skipped() -> None:
     log = LogBuilder().begin().rows(1, "x", 1).query("ROLLBACK").begin().rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == GROUP
@@ -71,7 +73,9 @@ DML: list[tuple[str, str | None]] = [
 
 
 @pytest.mark.parametrize(("sql", "words"), DML)
-def test_statement_format(sql: str, words: str | None) -> None:
+def test_statement_format_changes_of_captured_tables_are_rejected(
+    sql: str, words: str | None
+) -> None:
     log = LogBuilder().begin().add(T.INTVAR_EVENT, bytes(9))
     start = log.pos
     log.query(sql).xid()
@@ -96,7 +100,9 @@ FLAGGED: list[tuple[str, bool, list[StatementKind]]] = [
 
 
 @pytest.mark.parametrize(("sql", "stops", "kinds"), FLAGGED)
-def test_the_flag_of_temporary_tables(sql: str, stops: bool, kinds: list[StatementKind]) -> None:
+def test_temporary_table_flag_rejects_only_client_truncate_of_captured_table(
+    sql: str, stops: bool, kinds: list[StatementKind]
+) -> None:
     """It is no proof that the statement's table is one."""
     log = LogBuilder().add(T.QUERY_EVENT, query_body(sql), THREAD_SPECIFIC_FLAG)
     if stops:
@@ -107,7 +113,7 @@ def test_the_flag_of_temporary_tables(sql: str, stops: bool, kinds: list[Stateme
     assert filtered(log).statements == kinds
 
 
-def test_a_flagged_truncate_that_nobody_wants() -> None:
+def test_flagged_truncate_is_accepted_without_operation_truncate() -> None:
     log = LogBuilder().add(T.QUERY_EVENT, query_body("truncate t"), THREAD_SPECIFIC_FLAG)
     assert filtered(log, operations=frozenset({"insert"})).statements == [StatementKind.TRUNCATE]
 
@@ -132,7 +138,7 @@ OTHER_EVENTS: list[tuple[int, bytes, int, type[MySQLBinlogError] | None, str]] =
 
 
 @pytest.mark.parametrize(("kind", "body", "flags", "error", "words"), OTHER_EVENTS)
-def test_other_events(
+def test_unsupported_events_are_rejected_and_ignorable_ones_skipped(
     kind: int, body: bytes, flags: int, error: type[MySQLBinlogError] | None, words: str
 ) -> None:
     log = LogBuilder().begin().rows(1, "t", 1).add(kind, body, flags).xid()
@@ -144,19 +150,19 @@ def test_other_events(
     assert caught.value.position == log.events()[3].start
 
 
-def test_a_statement_of_unknown_kind() -> None:
+def test_statement_of_unknown_kind_raises_unsupported_event_error() -> None:
     with pytest.raises(UnsupportedEventError, match="unknown kind"):
         filtered(LogBuilder().query("FROBNICATE TABLE t"))
 
 
-def test_xa_prepare_of_a_transaction_that_began_otherwise() -> None:
+def test_xa_prepare_without_xa_start_is_rejected() -> None:
     log = LogBuilder().begin().rows(1, "t", 1)
     log.add(T.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
     with pytest.raises(MalformedEventError, match="does not begin with XA START"):
         filtered(log)
 
 
-def test_xa_commit_of_an_unknown_xid() -> None:
+def test_xa_commit_of_unknown_xid_is_rejected_but_xa_rollback_accepted() -> None:
     a = xid(b"a")
     log = LogBuilder().query(f"XA COMMIT {a}")
     with pytest.raises(UnsupportedTransactionError, match="was prepared before the start"):
@@ -167,7 +173,7 @@ def test_xa_commit_of_an_unknown_xid() -> None:
     assert filtered(log).ends == [log.pos]
 
 
-def test_xa_commit_in_its_transaction() -> None:
+def test_xa_commit_inside_its_own_transaction_is_rejected() -> None:
     """No server writes it: they commit in one phase by XA_PREPARE."""
     a = xid(b"a")
     log = LogBuilder().query(f"XA START {a}").rows(1, "t", 1).query(f"XA COMMIT {a}")
@@ -225,7 +231,7 @@ WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogEr
     [case[1:] for case in WRONG_PLACES],
     ids=[c[0] for c in WRONG_PLACES],
 )
-def test_wrong_places(
+def test_events_misplaced_relative_to_transactions_are_rejected(
     build: Callable[[LogBuilder], object], error: type[MySQLBinlogError], words: str
 ) -> None:
     log = LogBuilder()

@@ -45,7 +45,9 @@ TESTS = Path(__file__).parents[3]
 @pytest.mark.parametrize("batch_rows", [16_384, 3])
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: list[Event]) -> None:
+def test_kernel_decodes_captured_logs_like_python_without_fallback(
+    scenario: str, payload: str, batch_rows: int, by_hand: list[Event]
+) -> None:
     described, events = load(scenario)
     parity = Parity(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
     expected = parity.python(events)
@@ -57,7 +59,7 @@ def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: li
     assert_same(parity.schema, expected, parity.kernel(blocks_of_one(events)))
 
 
-def test_names_of_missing_columns_count() -> None:
+def test_names_of_missing_columns_count_toward_batch_bytes() -> None:
     """A wide table with minimal images: each row has more names than values."""
     columns = [replace(INT, name=f"column_\u00e9_{at}") for at in range(200)]
     log = RowLog()
@@ -72,7 +74,7 @@ def test_names_of_missing_columns_count() -> None:
 
 @pytest.mark.parametrize("batch_bytes", [1, 2_000, 20_000])
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
+def test_kernel_and_python_split_batches_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
     for scenario in ("gtid_no_checksum", "temporals", "row_images", "charsets"):
         described, events = load(scenario)
         parity = Parity(captured_schemas(described), Payloads(kind), batch_bytes=batch_bytes)
@@ -81,7 +83,7 @@ def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", ["numbers", "strings", "row_images", "transactions"])
-def test_columns_are_left_out(scenario: str, kind: str) -> None:
+def test_kernel_decode_with_excluded_columns_matches_python(scenario: str, kind: str) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     for stride, first in ((2, 0), (2, 1), (3, 1)):
@@ -96,7 +98,7 @@ def test_columns_are_left_out(scenario: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("operations", ["insert", "update", "delete", "truncate"])
-def test_operations(operations: str) -> None:
+def test_kernel_decode_of_a_single_operation_matches_python(operations: str) -> None:
     described, events = load("row_images")
     for kind in KINDS:
         parity = Parity(
@@ -108,7 +110,9 @@ def test_operations(operations: str) -> None:
 # In `virtual_columns` some documents are none, and without a schema nothing tells which.
 @pytest.mark.parametrize("kind", ["json", "variant"])
 @pytest.mark.parametrize("scenario", sorted({*SCENARIOS} - {"virtual_columns"}))
-def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> None:
+def test_kernel_decode_of_positional_columns_matches_python(
+    scenario: str, kind: str, by_hand: list[Event]
+) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     Parity(schemas, Payloads(kind), lookup=Nothing(), positional=True).assert_same(events)
@@ -120,7 +124,9 @@ def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> N
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
+def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
+    scenario: str, unplaced: Unplaced
+) -> None:
     """Some columns are not in the struct, some have another type there, some are not in the log."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
@@ -146,7 +152,7 @@ def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_damaged_logs(scenario: str, kind: str) -> None:
+def test_kernel_decode_of_damaged_logs_matches_python(scenario: str, kind: str) -> None:
     """Bits are flipped and bytes are missing in events whose frames are right."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
@@ -188,7 +194,7 @@ def events_of(made: list[RawEvent]) -> list[Event]:
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_random_tables(payload: str, part: int) -> None:
+def test_kernel_decode_of_random_tables_matches_python(payload: str, part: int) -> None:
     """The same logs every time; tests/fuzz makes others."""
 
     @seed(f"{payload} {part}")
@@ -240,7 +246,7 @@ TARGETS = [
 @pytest.mark.sample(16)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda column: f"{column.type}-{column.length}")
 @pytest.mark.parametrize("time_type", ["string", "micros", "interval"])
-def test_other_types_in_the_struct(
+def test_kernel_decode_into_other_struct_types_matches_python(
     target: ColumnSchema, time_type: str, by_hand: list[Event]
 ) -> None:
     options = StructOptions(time_type=time_type)
@@ -266,7 +272,7 @@ def test_other_types_in_the_struct(
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 @pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
-def test_memory_is_given_back(payload: str) -> None:
+def test_kernel_decode_releases_its_memory(payload: str) -> None:
     """Batches, plans and loops: after thousands of them there is as much as before."""
     program = [sys.executable, "-m", "helpers.parity.decode_memory", payload]
     # Where it finds the helpers; the package is the one that is under test here.

@@ -87,7 +87,7 @@ def by_server_order(tree: Any) -> Any:
 @given(ALL_TREES, st.booleans(), st.randoms(use_true_random=False))
 @settings(max_examples=100)
 @pytest.mark.sample(1, of=5)
-def test_documents_are_equal_in_both_implementations(
+def test_json_documents_are_equal_in_both_implementations(
     tree: Any, as_server: bool, random: Any
 ) -> None:
     tree = by_server_order(tree) if as_server else tree
@@ -97,7 +97,7 @@ def test_documents_are_equal_in_both_implementations(
 @given(st.data(), ALL_TREES, st.booleans())
 @settings(max_examples=100)
 @pytest.mark.sample(1, of=10)
-def test_broken_documents_are_rejected_by_both_implementations(
+def test_broken_json_documents_give_the_same_result_in_both_implementations(
     data: st.DataObject, tree: Any, large: bool
 ) -> None:
     check(data.draw(mutations(encode_document(tree, lambda: large))))
@@ -105,7 +105,9 @@ def test_broken_documents_are_rejected_by_both_implementations(
 
 @given(st.binary(max_size=80), st.sampled_from((0, 1, 2, 3, 4, 11, 12, 15)))
 @settings(max_examples=1000)
-def test_any_bytes(data: bytes, code: int) -> None:
+def test_random_bytes_as_json_document_give_the_same_result_in_both_implementations(
+    data: bytes, code: int
+) -> None:
     check(bytes([code]) + data)
 
 
@@ -120,7 +122,7 @@ RICH: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_every_bit_of_a_document(large: bool) -> None:
+def test_json_document_with_any_bit_flipped_or_byte_cut_matches_python(large: bool) -> None:
     """Turned one at a time, and cut behind each byte."""
     document = encode_document(RICH, lambda: large)
     assert check(document)
@@ -145,11 +147,11 @@ SIZES: list[Any] = [
 
 
 @pytest.mark.parametrize("tree", SIZES, ids=range(len(SIZES)))
-def test_sizes(tree: Any) -> None:
+def test_json_documents_of_boundary_sizes_match_python(tree: Any) -> None:
     assert check(encode_document(tree, lambda: True))
 
 
-def test_levels() -> None:
+def test_json_document_over_100_levels_is_rejected_by_both_implementations() -> None:
     for levels in (99, 100, 101):
         for nest in (lambda tree: [tree], lambda tree: {"k": tree, "l": 1}):
             tree: Any = nest(1)
@@ -158,7 +160,7 @@ def test_levels() -> None:
             assert check(encode_document(tree)) == (levels <= 100)
 
 
-def test_keys_twice_among_keys_in_no_order() -> None:
+def test_unordered_json_keys_are_accepted_but_duplicate_ones_rejected() -> None:
     document = encode_document({"bb": 1, "c": 2, "zz": 3, "d": 4})
     assert check(document)
     assert not check(document.replace(b"zz", b"bb"))
@@ -346,7 +348,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, list[st.SearchStrategy[bytes]]]:
 @given(tables(), st.data())
 @settings(max_examples=50)
 @pytest.mark.sample(1, of=10)
-def test_row_images(
+def test_variants_of_random_row_images_match_python(
     made: tuple[Table, list[st.SearchStrategy[bytes]]], data: st.DataObject
 ) -> None:
     """Some images of one table, whole, changed and cut."""
@@ -366,7 +368,7 @@ def test_row_images(
 
 
 @pytest.mark.parametrize("at", range(len(COLUMNS) + len(OLD_COLUMNS)))
-def test_every_column_alone(at: int) -> None:
+def test_variants_of_every_column_type_match_python(at: int) -> None:
     """Values that are good are taken: the other tests would pass if all were refused."""
     kind, values = [*COLUMNS, *OLD_COLUMNS][at]
     table = Table([replace(kind, name="c")], old=at >= len(COLUMNS))
@@ -382,7 +384,7 @@ def test_every_column_alone(at: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 8, 9, 255, 256, 257, 4096])
-def test_wide_rows(columns: int) -> None:
+def test_variants_of_wide_rows_match_python(columns: int) -> None:
     """More columns than a count of one byte; values beyond offsets of one byte and of two."""
     schemas = [ColumnSchema(f"c{at}", "varbinary", 300) for at in range(columns)]
     table = Table(schemas)
@@ -392,7 +394,7 @@ def test_wide_rows(columns: int) -> None:
         assert table.check(bitmap + value * columns)
 
 
-def test_a_row_of_the_largest_size() -> None:
+def test_row_variant_over_the_spark_size_limit_is_rejected() -> None:
     """Spark's limit, and one byte more: the Python implementation says what is wrong."""
     table = Table([ColumnSchema("c", "longblob")])
     # Header, count, id, two offsets of four bytes; header and length of the blob.
@@ -409,7 +411,7 @@ def test_a_row_of_the_largest_size() -> None:
 
 
 @pytest.mark.parametrize("head", [5, 15], ids=["text", "array"])
-def test_a_document_of_the_largest_size(head: int) -> None:
+def test_document_variant_over_the_spark_size_limit_is_rejected(head: int) -> None:
     """A long text's header and length; and an array's header, count and two offsets around it."""
     size = variant.SIZE_LIMIT - head
     for length in (size, size + 1):
@@ -449,7 +451,7 @@ class BothImplementations(VariantPayload):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs(scenario: str) -> None:
+def test_variants_of_captured_logs_match_python(scenario: str) -> None:
     described, events = load(scenario)
     sides: list[BothImplementations] = []
 

@@ -130,7 +130,7 @@ def encoded(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts(text: str) -> None:
+def test_json_text_encodes_to_an_equal_document_in_both_implementations(text: str) -> None:
     shown = json_text(parse_json(encoded(text))) if '"a": 1, "a"' not in text else text
     # Every digit is there still, whatever the type became.
     assert json.loads(shown, parse_int=float, parse_float=float) == json.loads(
@@ -139,18 +139,18 @@ def test_texts(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:20]))
-def test_odd_texts(text: str) -> None:
+def test_kernel_falls_back_to_python_for_unusual_json_text(text: str) -> None:
     document_of(PLAIN, text.encode())
     assert PLAIN.by_hand
 
 
-def test_texts_that_are_not_utf8() -> None:
+def test_json_text_with_invalid_utf8_or_bom_is_rejected() -> None:
     for raw in (b'"\xff"', b'"\xc3"', b'"\xed\xa0\x80"', b'\xef\xbb\xbf"a"'):
         assert isinstance(document_of(PLAIN, raw), MalformedResultError)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_types_that_matter(text: str) -> None:
+def test_kernel_falls_back_to_python_only_for_untyped_json_numbers(text: str) -> None:
     """The kernel takes none for granted; what the text itself tells it uses."""
     document = document_of(TYPED, text.encode())
     assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
@@ -170,7 +170,9 @@ def test_types_that_matter(text: str) -> None:
         ("1e20", b"\x0b\x40\x8c\xb5\x78\x1d\xaf\x15\x44"),
     ],
 )
-def test_doubles_that_are_shown_with_a_point(text: str, document: bytes | None) -> None:
+def test_json_number_of_possible_double_or_decimal_is_untyped_from_8_0_on(
+    text: str, document: bytes | None
+) -> None:
     """5.0 may be a DOUBLE or a DECIMAL: the server is asked."""
     found = document_of(NEWER, text.encode())
     if document is None:
@@ -181,7 +183,7 @@ def test_doubles_that_are_shown_with_a_point(text: str, document: bytes | None) 
 
 
 @pytest.mark.parametrize("kind", ["array", "object", "text"])
-def test_sizes_around_the_large_containers(kind: str) -> None:
+def test_json_documents_around_64_kib_encode_to_equal_values(kind: str) -> None:
     for size in (65_520, 65_525, *range(65_526, 65_540), 70_000, 200_000):
         filler = "x" * size
         texts = {
@@ -196,7 +198,7 @@ def test_sizes_around_the_large_containers(kind: str) -> None:
             assert parse_json(encoded(text)) == json.loads(text)
 
 
-def test_many_elements() -> None:
+def test_json_containers_of_many_elements_encode_to_equal_values() -> None:
     # Of numbers that stand in the head: 3 bytes each, behind 4.
     for count in (21_842, 21_843, 21_844, 65_535, 65_536):
         numbers = [at % 65_536 - 32_768 for at in range(count)]
@@ -207,12 +209,12 @@ def test_many_elements() -> None:
         assert parse_json(encoded(json.dumps(members))) == members
 
 
-def test_a_hundred_levels() -> None:
+def test_json_text_of_100_levels_encodes_to_equal_values() -> None:
     text = '{"a": [' * 50 + "1" + "]}" * 50
     assert parse_json(encoded(text)) == json.loads(text)
 
 
-def test_documents_between_other_columns() -> None:
+def test_columns_around_longer_json_documents_are_kept() -> None:
     """A document is longer than its text: what stands before it must not be lost."""
     parity = RowParity(plan_of([column("int"), column("json"), column("json"), column("int")]))
     for count in (1, 100, 5_000):
@@ -227,7 +229,7 @@ def test_documents_between_other_columns() -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if len(text) < 80])
-def test_damage_is_told_alike(text: str) -> None:
+def test_damaged_json_text_gives_the_same_result_in_both_implementations(text: str) -> None:
     raw = text.encode()
     for at in range(len(raw)):
         for byte in b'0-.e"\\]{,:u \x00\xff':

@@ -44,7 +44,7 @@ LOGS = sorted(CAPTURED.glob("*.binlog"))
 
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_captured_logs(path: Path, packets: bool) -> None:
+def test_kernel_scan_of_captured_logs_matches_python(path: Path, packets: bool) -> None:
     """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
     raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
@@ -61,7 +61,9 @@ def test_captured_logs(path: Path, packets: bool) -> None:
 
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_compressed_logs(path: Path, packets: bool, tmp_path: Path) -> None:
+def test_kernel_scan_of_compressed_logs_matches_python(
+    path: Path, packets: bool, tmp_path: Path
+) -> None:
     """The same with whole transactions in payloads: small ones are scanned, others read."""
     raws = raws_in(repacked(path, tmp_path))
     data = framed(raws) if packets else b"".join(raws)
@@ -80,7 +82,7 @@ def test_compressed_logs(path: Path, packets: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
-def test_most_of_a_log_makes_no_event(name: str) -> None:
+def test_kernel_scan_creates_fewer_events_than_the_log_has(name: str) -> None:
     """Behind the first meeting of its tables; else the scan would be no use."""
     raws = raws_in(CAPTURED / f"{name}.001.binlog")
     found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
@@ -88,7 +90,7 @@ def test_most_of_a_log_makes_no_event(name: str) -> None:
     assert found.left < len(raws)
 
 
-def test_many_transactions_make_no_events() -> None:
+def test_kernel_scan_creates_events_only_until_each_table_is_known() -> None:
     log = LogBuilder().format_description()
     for n in range(1000):
         log.begin(gtid=n).rows(n % 3, "tux"[n % 3], n).xid()
@@ -99,7 +101,7 @@ def test_many_transactions_make_no_events() -> None:
     assert 300 < len(found.kept) / 5 < 1000
 
 
-def test_a_long_transaction_makes_no_events() -> None:
+def test_kernel_scan_of_a_long_transaction_creates_few_events() -> None:
     log = LogBuilder().format_description().begin(gtid=1)
     for n in range(2000):
         if n % 7 == 0:
@@ -113,7 +115,7 @@ def test_a_long_transaction_makes_no_events() -> None:
 
 
 @pytest.mark.parametrize("whole_maps", [True, False])
-def test_table_maps_that_somebody_looks_at(whole_maps: bool) -> None:
+def test_kernel_scan_creates_more_events_with_whole_maps(whole_maps: bool) -> None:
     """Those of wanted tables come as events until an equal one was learnt."""
     log = LogBuilder().format_description()
     for table_id in (1, 1, 2, 1, 2, 3):
@@ -122,7 +124,7 @@ def test_table_maps_that_somebody_looks_at(whole_maps: bool) -> None:
     assert (found.left > 8) == whole_maps
 
 
-def test_from_a_socket() -> None:
+def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
     """The stream of a real connection, written in pieces of odd sizes."""
     log = LogBuilder().format_description()
     for n in range(3000):
@@ -153,7 +155,7 @@ def test_from_a_socket() -> None:
     assert found.left < 20
 
 
-def test_gtids_of_any_length_and_systems_own_tables() -> None:
+def test_kernel_scan_of_gtids_of_any_length_and_system_tables_matches_python() -> None:
     log = LogBuilder()
     for n in range(3):
         log.add(T.GTID_LOG_EVENT, gtid_body(n)[: 25 + n]).query("BEGIN")
@@ -164,7 +166,7 @@ def test_gtids_of_any_length_and_systems_own_tables() -> None:
     assert found.left < 10
 
 
-def test_nothing_is_read_where_nothing_is_open() -> None:
+def test_scanner_without_an_open_chunk_raises_value_error() -> None:
     scanner = kernel.Scanner(whole_maps=False)
     reads = [scanner.scan_transactions, scanner.skip_rows, scanner.statement]
     for read in reads:
@@ -177,7 +179,7 @@ def test_nothing_is_read_where_nothing_is_open() -> None:
     assert (scanner.stop, scanner.statement()) == ("more", [])
 
 
-def test_a_position_that_wraps_at_4_gib() -> None:
+def test_kernel_scan_across_the_4_gib_position_matches_python() -> None:
     """log_pos has 32 bits; the event that ends at 0 of them is the Python implementation's."""
     log = LogBuilder(pos=(1 << 32) - 700)
     for n in range(20):
@@ -192,7 +194,7 @@ def test_a_position_that_wraps_at_4_gib() -> None:
     assert found.left < 15
 
 
-def test_no_run_goes_beyond_a_limit() -> None:
+def test_scan_runs_end_at_the_last_boundary_within_the_limit() -> None:
     log = LogBuilder().format_description()
     for n in range(50):
         log.begin().rows(1, "t", n).xid()
@@ -204,7 +206,7 @@ def test_no_run_goes_beyond_a_limit() -> None:
         assert places[9] <= runs[-1].end <= limit
 
 
-def test_a_run_ends_behind_the_rows_event_where_it_is_asked_to() -> None:
+def test_scan_run_ends_after_the_first_rows_event_at_the_requested_position() -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1)
     for n in range(100):
         log.rows(1, "t", n)

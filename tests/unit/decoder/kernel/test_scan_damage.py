@@ -32,7 +32,7 @@ SMALL = ["transactions.001", "numbers.001", "rotations.001", "gtid_no_checksum.0
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_flipped_bits(name: str, packets: bool) -> None:
+def test_kernel_scan_of_logs_with_flipped_bits_matches_python(name: str, packets: bool) -> None:
     raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(f"{name}{packets}")
     data = framed(raws) if packets else b"".join(raws)
@@ -48,7 +48,7 @@ def test_flipped_bits(name: str, packets: bool) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL[:3])
-def test_flipped_bits_under_right_checksums(name: str) -> None:
+def test_kernel_scan_of_flipped_bits_under_valid_checksums_matches_python(name: str) -> None:
     raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(name)
     errors = set()
@@ -63,7 +63,7 @@ def test_flipped_bits_under_right_checksums(name: str) -> None:
 
 
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_cut_at_every_byte(packets: bool) -> None:
+def test_kernel_scan_of_a_log_cut_at_every_byte_matches_python(packets: bool) -> None:
     log = LogBuilder().format_description()
     log.begin(gtid=1).rows(1, "t", 1).xid().begin(gtid=2).rows(1, "t", 1).rows(2, "x", 2).xid()
     data = framed(log.raws) if packets else b"".join(log.raws)
@@ -72,7 +72,7 @@ def test_cut_at_every_byte(packets: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_events_dropped_doubled_and_reordered(seed: int) -> None:
+def test_kernel_scan_of_dropped_doubled_and_reordered_events_matches_python(seed: int) -> None:
     """With right positions and checksums: what the filter has to refuse."""
     chance = random.Random(seed)
     name = chance.choice(["transactions.001", "numbers.001", "statements.001", "rotations.002"])

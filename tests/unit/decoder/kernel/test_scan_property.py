@@ -123,7 +123,7 @@ def add(log: LogBuilder, what: str, value: Any) -> None:
 )
 @settings(max_examples=100)
 @pytest.mark.sample(2, of=6)
-def test_any_log(
+def test_kernel_scan_of_random_logs_matches_python(
     events: list[tuple[str, Any]],
     choices: tuple[bool, bool, bool],
     sizes: list[int],

@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
-def test_schema_changes_between_rows_of_one_table_map() -> None:
+def test_schema_change_under_one_table_map_applies_to_later_rows() -> None:
     """A relabelled ENUM, whose table map is the same."""
     enum = ColumnSchema("e", "enum", labels=("a", "b"), charset="utf8mb4")
     log = RowLog()
@@ -61,7 +61,7 @@ def truncates(event: Event) -> list[StatementRow]:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 4, 16_384])
-def test_statements_come_between_rows(batch_rows: int) -> None:
+def test_kernel_decode_of_statement_rows_between_changes_matches_python(batch_rows: int) -> None:
     log = RowLog()
     for number in range(40):
         log.add(EventType.GTID_LOG_EVENT, gtid_body(number))
@@ -82,7 +82,7 @@ def test_statements_come_between_rows(batch_rows: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("every", [1, 2, 50, 200])
-def test_tables_that_the_loop_has_no_plan_for(
+def test_tables_without_a_kernel_plan_are_decoded_in_python(
     kind: str, every: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are the Python decoder's, which keeps the events for a while."""
@@ -111,7 +111,7 @@ def test_tables_that_the_loop_has_no_plan_for(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("batch_rows", [1, 3, 16_384])
-def test_rows_from_the_middle_of_an_event(
+def test_kernel_falls_back_to_python_at_an_unreadable_row_without_losing_rows(
     kind: str, batch_rows: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loop stops in front of the very row that it can't read, and forgets none before it."""
@@ -148,7 +148,7 @@ def test_rows_from_the_middle_of_an_event(
     assert sum(found.sizes) == 30 + 11 + 30 + 10
 
 
-def test_only_the_last_table_maps_are_known() -> None:
+def test_table_map_registry_has_the_same_bound_in_both_implementations() -> None:
     """The bound of the registry is the same, whoever counts."""
     log = RowLog()
     for table_id in range(10, 1034):
@@ -162,7 +162,7 @@ def test_only_the_last_table_maps_are_known() -> None:
     assert isinstance(found.error, MalformedEventError)
 
 
-def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_makes_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that has more tables than it keeps open gives a table a new id each time."""
     made: list[object] = []
     make = plan_module.table_plan
@@ -183,7 +183,7 @@ def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 2 * len(KINDS)
 
 
-def test_one_refusal_for_all_ids_of_a_table(
+def test_refused_kernel_plan_is_requested_once_for_all_ids_of_a_table(
     by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such rows come in whole batches, and their plan is asked for once."""
@@ -202,7 +202,9 @@ def test_one_refusal_for_all_ids_of_a_table(
     assert len(by_hand) == 1000 * len(KINDS)
 
 
-def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_kernel_plan_is_requested_again_after_a_schema_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The table map is the same, and the loop knows the new labels."""
     enum = ColumnSchema("e", "enum", labels=("a",), charset="utf8mb4")
     log = RowLog()
@@ -228,7 +230,7 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
     assert [each is None for each in made] == [True, False]
 
 
-def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_decoder_keeps_no_state_of_earlier_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A range of many files, each with its own table ids."""
     ranges: list[Any] = []
     decode = decoder_module._Range.decode
@@ -250,7 +252,7 @@ def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch)
     assert [len(each) for each in kept] == [1]
 
 
-def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_plan_is_made_without_copying_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ints(*range(1000))
     seen: list[int] = []
     make = decoder_module._Range._make_plan
@@ -264,7 +266,7 @@ def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == [6]
 
 
-def test_table_ids_of_another_file() -> None:
+def test_table_id_of_another_file_is_rejected_by_both_implementations() -> None:
     log = ints(1)
     later = RowLog(4, "mysql-bin.000004")
     later.rows(WRITE, 1, int_row(2))
@@ -279,7 +281,7 @@ def test_table_ids_of_another_file() -> None:
     assert isinstance(found.error, MalformedEventError)
 
 
-def test_table_id_with_another_table() -> None:
+def test_kernel_decode_of_a_reused_table_id_matches_python() -> None:
     log = ints(1, 2)
     log.table_map([(ColumnSchema("c", "smallint"), 0)], "u")
     log.rows(WRITE, 1, b"\x00\x01\x02")
@@ -289,7 +291,7 @@ def test_table_id_with_another_table() -> None:
         assert sum(Parity(schemas, Payloads(kind)).assert_same(log.events).sizes) == 4
 
 
-def test_wrong_rows_events() -> None:
+def test_malformed_rows_events_give_the_same_error_in_both_implementations() -> None:
     head = bytes.fromhex("070000000000")
     bodies = [
         "", "0100", "01000000", "01000100", "0100ffff", "01000200", "010002000201ff", "01000200fb",
@@ -305,7 +307,7 @@ def test_wrong_rows_events() -> None:
     assert refused >= 6 * (len(bodies) - 2)
 
 
-def test_file_without_a_number() -> None:
+def test_file_without_an_ordinal_is_rejected_by_both_implementations() -> None:
     log = ints(1, log=RowLog(file="copy.binlog"))
 
     def refuses(file: str) -> int:
@@ -318,7 +320,7 @@ def test_file_without_a_number() -> None:
     assert found.sizes == [1]
 
 
-def test_more_columns_than_promised_in_images_that_have_them() -> None:
+def test_image_with_a_column_missing_from_the_struct_stops_after_earlier_rows() -> None:
     """An image without the new column is read; one with it stops the read, after the rows."""
     both = [(INT, 0), (ColumnSchema("d", "int"), 0)]
     log = RowLog()
@@ -333,7 +335,7 @@ def test_more_columns_than_promised_in_images_that_have_them() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 18, 19, 20])
-def test_block_that_is_cut_short(cut: int) -> None:
+def test_truncated_block_raises_malformed_event_error(cut: int) -> None:
     (block,) = pack_events(ints(1).events)
     parity = Parity([T], Payloads("json"))
     with pytest.raises(MalformedEventError, match=r"cut short.*at mysql-bin\.000003"):
@@ -353,7 +355,7 @@ def test_block_that_is_cut_short(cut: int) -> None:
             raise parity.kernel([block._replace(data=bytes(data))]).error or AssertionError
 
 
-def test_events_that_were_compressed_in_the_log() -> None:
+def test_kernel_decode_of_events_compressed_in_the_binlog_matches_python() -> None:
     """They are larger than what they took there, and each lies in a block of its own."""
     log = ints(*range(300), log=ints(*range(200)))
     events = [
@@ -364,7 +366,7 @@ def test_events_that_were_compressed_in_the_log() -> None:
     assert sum(Parity([T], Payloads("json")).assert_same(events).sizes) == 500
 
 
-def test_positions_beyond_4_gib() -> None:
+def test_row_positions_beyond_4_gib_increase_in_both_implementations() -> None:
     log = RowLog((1 << 32) - 150)
     for number in range(30):
         ints(number, log=log)
@@ -375,7 +377,7 @@ def test_positions_beyond_4_gib() -> None:
     assert positions == sorted(positions)
 
 
-def test_schema_that_the_loop_does_not_know() -> None:
+def test_kernel_decoder_supports_a_reordered_large_string_schema() -> None:
     """Text of another width: the Python decoder makes all batches."""
     log = ints(1, 2)
     large = pa.schema(
@@ -392,7 +394,7 @@ def test_schema_that_the_loop_does_not_know() -> None:
     assert batch.column("after").to_pylist() == ['{"c":1}', '{"c":2}']
 
 
-def test_decoding_again_gives_the_same() -> None:
+def test_kernel_decode_repeated_after_an_abandoned_one_gives_equal_batches() -> None:
     log = ints(*range(100))
     parity = Parity([T], Payloads("struct"), batch_rows=10)
     first = parity.kernel(pack_events(log.events)).batches

@@ -33,7 +33,9 @@ DOUBTFUL = ["vt", "vb", "vl", "vj", "vg"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -> None:
+def test_before_images_without_unreliable_virtual_columns_equal_select(
+    kind: str, by_hand: list[Event]
+) -> None:
     described, events = load("virtual_columns")
     schemas = captured_schemas(described)
     found = Parity(schemas, Payloads(kind)).assert_same(events)
@@ -49,7 +51,7 @@ def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -
     assert min(missing.values()) > 10
 
 
-def test_the_log_has_something_else_there() -> None:
+def test_unreliable_virtual_columns_read_as_stored_give_wrong_values() -> None:
     """The logs are of a server that does it: read as any others they are not SELECT's."""
     described, events = load("virtual_columns")
     schemas = [
@@ -130,7 +132,9 @@ FULL = '{"id":2,"v":"x","j":true,"s":"s","vv":"v"}'
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_they_are_passed_over_unread(kind: str, by_hand: list[Event]) -> None:
+def test_unreliable_columns_of_before_images_are_skipped_and_listed_as_missing(
+    kind: str, by_hand: list[Event]
+) -> None:
     """Whatever the bytes are; what is not known to be stored is taken for virtual."""
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE), image(2, TRUE))
     short = '{"id":1,"s":"s","vv":"v"}'
@@ -141,13 +145,13 @@ def test_they_are_passed_over_unread(kind: str, by_hand: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_images_have_them(kind: str) -> None:
+def test_insert_and_delete_images_contain_virtual_columns(kind: str) -> None:
     assert decoded(kind, log(EventType.DELETE_ROWS_EVENT, image(2, TRUE))) == [(FULL, None, None)]
     assert decoded(kind, log(EventType.WRITE_ROWS_EVENT, image(2, TRUE))) == [(None, FULL, None)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_excluded_columns_and_those_not_in_the_image_stay_so(kind: str) -> None:
+def test_unreliable_columns_are_missing_in_minimal_images_but_not_if_excluded(kind: str) -> None:
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE), image(2, TRUE))
     assert decoded(kind, update, "d.t.j") == [
         ('{"id":1,"s":"s","vv":"v"}', '{"id":2,"v":"x","s":"s","vv":"v"}', ["before.v"])
@@ -161,7 +165,7 @@ def test_excluded_columns_and_those_not_in_the_image_stay_so(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_value_cut_short_is_an_error_all_the_same(kind: str) -> None:
+def test_cut_value_of_an_unreliable_column_is_rejected(kind: str) -> None:
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE)[:9])
     found = Parity([SCHEMA], Payloads(kind), file_ordinal=lambda _: 3).assert_same(update)
     assert "cut short" in str(found.error)

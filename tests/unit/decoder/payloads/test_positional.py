@@ -49,7 +49,7 @@ def same(named: Any, found: Any, column: ColumnSchema) -> bool:
 @pytest.mark.parametrize(
     "scenario", ["numbers", "temporals", "strings", "json_docs", "geometry", "transactions", "wide"]
 )
-def test_captured_rows(scenario: str) -> None:
+def test_rows_without_a_schema_equal_rows_with_one(scenario: str) -> None:
     """The rows with a schema equal SELECT (see test_binlogs57); these must be the same rows."""
     described, events = load(scenario)
     schemas = captured_schemas(described)

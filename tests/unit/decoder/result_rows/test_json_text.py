@@ -22,7 +22,7 @@ def made(text: str, *, all_matter: bool = False, **known: str) -> tuple[str, lis
     return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untyped
 
 
-def test_captured_documents() -> None:
+def test_json_text_of_select_encodes_to_the_logged_document() -> None:
     """SELECT's text becomes the payload that the logged document becomes."""
     described, events = load("json_docs")
     batches = decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)
@@ -58,7 +58,9 @@ def test_captured_documents() -> None:
         ('[1, {"a": 2.5, "": [3]}]', '[1,{"a":2.5,"":[3]}]', [(0,), (1, "a"), (1, "", 0)]),
     ],
 )  # fmt: skip
-def test_what_a_text_tells(text: str, payload: str, untyped: list[JsonPath]) -> None:
+def test_json_text_encodes_numbers_and_lists_paths_of_untyped_ones(
+    text: str, payload: str, untyped: list[JsonPath]
+) -> None:
     assert made(text, all_matter=True) == (payload, untyped)
     assert made(text) == (payload, [])
 
@@ -73,7 +75,7 @@ def test_what_a_text_tells(text: str, payload: str, untyped: list[JsonPath]) -> 
         ("7", "7", "7"),
     ],
 )
-def test_numbers_that_look_alike(text: str, double: str, decimal: str) -> None:
+def test_json_number_is_encoded_by_its_known_type(text: str, double: str, decimal: str) -> None:
     document = f'{{"k": {text}}}'
     for kind, payload in (("DOUBLE", double), ("DECIMAL", decimal)):
         for all_matter in (False, True):
@@ -89,19 +91,19 @@ def test_numbers_that_look_alike(text: str, double: str, decimal: str) -> None:
     "text",
     ["", "{", "[1,]", "NaN", "Infinity", "nul", '"\\x"', '{"a" 1}', "1 2", "\ud800", '["a"', "+1"],
 )
-def test_texts_that_are_no_json(text: str) -> None:
+def test_invalid_json_text_raises_malformed_result_error(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
     with pytest.raises(MalformedResultError, match=r"^column `j` holds \d+ bytes that cannot be"):
         binary_json(raw, "column `j`", Numbers(False))
 
 
 @pytest.mark.parametrize("kind", ["STRING", "", "OBJECT", "NULL"])
-def test_a_type_that_no_number_has(kind: str) -> None:
+def test_impossible_json_type_of_a_number_is_rejected(kind: str) -> None:
     with pytest.raises(MalformedResultError, match="JSON_TYPE of the number 5"):
         made('{"k": 5}', all_matter=True, k=kind)
 
 
-def test_more_levels_than_a_document_has() -> None:
+def test_json_text_of_too_many_levels_is_rejected() -> None:
     with pytest.raises(MalformedResultError, match="cannot be parsed as JSON"):
         made("[" * 200_000 + "]" * 200_000)
 
@@ -110,5 +112,5 @@ def test_more_levels_than_a_document_has() -> None:
     "text",
     ["90071992547409.93", "-1234567890123.4567", "0.12345678901234567", "228380475.69137055"],
 )
-def test_all_digits_of_a_decimal_that_no_double_has(text: str) -> None:
+def test_json_decimal_with_more_digits_than_a_double_is_kept_exactly(text: str) -> None:
     assert made(text) == (text, [])

@@ -80,24 +80,24 @@ def table_map(fields: dict[int, bytes]) -> TableMap:
     return TableMap.parse(body + b"".join(field(*pair) for pair in fields.items()))
 
 
-def test_whole_schema() -> None:
+def test_full_optional_metadata_gives_the_whole_schema() -> None:
     assert described_schema(table_map(FIELDS)) == EXPECTED
 
 
-def test_charset_of_each_column() -> None:
+def test_charsets_listed_per_column_give_the_same_schema() -> None:
     fields = {code: value for code, value in FIELDS.items() if code not in (2, 10)}
     fields |= {3: bytes([UTF8MB4, BINARY, GBK]), 11: bytes([LATIN1])}
     assert described_schema(table_map(fields)) == EXPECTED
 
 
-def test_simple_primary_key_and_none() -> None:
+def test_simple_and_absent_primary_keys_are_read_from_metadata() -> None:
     fields = {code: value for code, value in FIELDS.items() if code != 9}
     assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=())
     fields[8] = bytes([2, 0])
     assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=("n", "id"))
 
 
-def test_mariadb_counts_year_and_geometries() -> None:
+def test_mariadb_metadata_counts_year_as_numeric_and_point_as_character() -> None:
     fields = {**FIELDS, 1: bytes([0b1100_0000]), 2: bytes([UTF8MB4, 0, BINARY, 2, BINARY, 3, GBK])}
     columns = tuple(replace(column, virtual=False) for column in EXPECTED.columns)
     described = described_schema(table_map(fields), is_mariadb=True)
@@ -105,14 +105,14 @@ def test_mariadb_counts_year_and_geometries() -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 2, 4, 6, 10])
-def test_incomplete_metadata_is_no_schema(missing: int) -> None:
+def test_incomplete_optional_metadata_gives_no_schema(missing: int) -> None:
     """MINIMAL sends no names; what else is missing can't be made up."""
     fields = {code: value for code, value in FIELDS.items() if code != missing}
     assert described_schema(table_map(fields)) is None
     assert described_schema(table_map({})) is None
 
 
-def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
+def test_tinyint_width_is_taken_only_from_a_known_tinyint_of_the_same_name() -> None:
     columns = list(EXPECTED.columns)
     columns[8] = C("f", "tinyint", 1)
     known = replace(EXPECTED, columns=tuple(columns), charset="utf8mb4")
@@ -123,7 +123,7 @@ def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("virtual", [True, False])
-def test_what_is_virtual_is_known_from_elsewhere(virtual: bool) -> None:
+def test_virtual_flag_is_taken_only_from_a_known_column_of_the_same_type(virtual: bool) -> None:
     """Of a column of the same name and type; nothing else is taken from there."""
     columns = list(EXPECTED.columns)
     columns[7] = replace(columns[7], virtual=virtual)
@@ -135,7 +135,7 @@ def test_what_is_virtual_is_known_from_elsewhere(virtual: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uuid", "inet4", "inet6"])
-def test_types_that_the_log_has_as_binary(kind: str) -> None:
+def test_known_uuid_and_inet_types_replace_binary_and_fail_the_table_map_check(kind: str) -> None:
     """Only what else is known can tell them, and it is kept, so that they are refused by name."""
     columns: list[tuple[int, int]] = [(F.STRING, 0xFE10)]
     fields = {2: bytes([BINARY]), 4: strings(b"u")}
@@ -171,17 +171,19 @@ def test_types_that_the_log_has_as_binary(kind: str) -> None:
         (9, bytes([4])),
     ],
 )
-def test_metadata_that_does_not_fit_its_columns(code: int, value: bytes) -> None:
+def test_optional_metadata_that_does_not_fit_its_columns_is_rejected(
+    code: int, value: bytes
+) -> None:
     with pytest.raises(MalformedEventError):
         described_schema(table_map({**FIELDS, code: value}))
 
 
-def test_unknown_collation() -> None:
+def test_unknown_collation_raises_unknown_schema_error() -> None:
     with pytest.raises(UnknownSchemaError, match="collation 999"):
         described_schema(table_map({**FIELDS, 10: lenenc_int(999)}))
 
 
-def test_metadata_that_is_cut() -> None:
+def test_truncated_optional_metadata_never_gives_wrong_columns() -> None:
     whole = table_map(FIELDS)
     for length in range(1, len(whole.optional)):
         try:
@@ -208,7 +210,7 @@ def test_metadata_that_is_cut() -> None:
         (0b1100_0000, False, None),
     ],
 )
-def test_signs_of_mysql_with_and_without_years(
+def test_signedness_is_read_with_and_without_bits_for_year_columns(
     bits: int, visibility: bool, unsigned: set[str] | None
 ) -> None:
     fields = FIELDS | {1: bytes([bits])}
@@ -223,6 +225,6 @@ def test_signs_of_mysql_with_and_without_years(
 
 
 @pytest.mark.parametrize("bits", [b"", b"\xc0\x00", b"\x08", b"\xff"])
-def test_signs_that_fit_no_columns_are_malformed(bits: bytes) -> None:
+def test_signedness_bits_that_fit_no_columns_are_rejected(bits: bytes) -> None:
     with pytest.raises(MalformedEventError, match="for 4 numeric columns"):
         described_schema(table_map(FIELDS | {1: bits}))

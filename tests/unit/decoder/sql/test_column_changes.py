@@ -33,7 +33,9 @@ BEFORE = _table(ID, V, N)
         ),
     ],
 )
-def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str]) -> None:
+def test_columns_of_a_changed_table_map_to_their_new_names(
+    after: tuple[C, ...], told: str | None, expected: dict[str, str]
+) -> None:
     assert renamed(BEFORE, _table(*after), told) == expected
 
 
@@ -63,6 +65,8 @@ def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str])
         ((ID, V), "ALTER TABLE t DROP v"),
     ],
 )
-def test_what_nobody_knows(after: tuple[C, ...], told: str | None) -> None:
+def test_column_changes_of_uncertain_effect_raise_cannot_follow_error(
+    after: tuple[C, ...], told: str | None
+) -> None:
     with pytest.raises(CannotFollowError):
         renamed(BEFORE, _table(*after), told)

@@ -59,17 +59,17 @@ def _compared(statements: list[str]) -> int:
     return compared
 
 
-def test_captured_statements() -> None:
+def test_captured_create_tables_parse_to_the_columns_of_sqlglot() -> None:
     assert _compared(_CAPTURED) > 0.8 * len(_CAPTURED) > 30
 
 
-def test_cases() -> None:
+def test_create_tables_of_all_types_parse_to_the_columns_of_sqlglot() -> None:
     statements = [f"create table t ({definition})" for definition, _ in TYPES]
     assert _compared(statements) > 0.7 * len(statements)
 
 
 @pytest.mark.parametrize("key", [("a",), ("b", "a")])
-def test_primary_key(key: tuple[str, ...]) -> None:
+def test_primary_key_of_create_table_parses_as_in_sqlglot(key: tuple[str, ...]) -> None:
     sql = f"create table t (a int, b varchar(9), c int, primary key ({', '.join(key)}))"
     tree = sqlglot.parse_one(sql, read="mysql").find(exp.PrimaryKey)
     assert tree is not None

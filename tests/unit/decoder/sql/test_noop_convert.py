@@ -49,7 +49,9 @@ def altered(version: str, *statements: str) -> TableSchema:
         ("", NOT_KNOWN),
     ],
 )
-def test_each_version(version: str, default: str | None) -> None:
+def test_table_charset_after_noop_convert_depends_on_the_server_version(
+    version: str, default: str | None
+) -> None:
     assert altered(version, NUMBERS, CONVERT).charset == default
     if default is None:
         with pytest.raises(UnknownSchemaError, match="that its definition"):
@@ -63,7 +65,7 @@ def test_each_version(version: str, default: str | None) -> None:
 
 
 @pytest.mark.parametrize("version", ["5.6.24-log", "5.7.9", "5.7.41-log", "8.0.36", ""])
-def test_where_all_servers_do_the_same(version: str) -> None:
+def test_effective_convert_sets_the_table_charset_on_all_versions(version: str) -> None:
     for more in (", COMMENT 'x'", ", ADD n INT", ", FORCE", ", ALGORITHM=COPY", ", DROP b"):
         assert altered(version, NUMBERS, CONVERT + more).charset == "utf8mb4", more
     text = "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9)) CHARSET latin1"
@@ -74,14 +76,14 @@ def test_where_all_servers_do_the_same(version: str) -> None:
 @pytest.mark.parametrize(
     "clauses", ["DROP INDEX i, ADD INDEX i (id)", "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"]
 )
-def test_an_index_that_comes_again(clauses: str) -> None:
+def test_convert_with_a_recreated_index_leaves_charset_unknown_on_5_6(clauses: str) -> None:
     """On 5.6 that is nothing to do, and CONVERT TO is not done either."""
     create = "CREATE TABLE t (id INT, b BLOB, KEY i (id), PRIMARY KEY (id)) CHARSET latin1"
     assert altered("5.6.24-log", create, f"{CONVERT}, {clauses}").charset is None
     assert altered("5.7.41-log", create, f"{CONVERT}, {clauses}").charset == "utf8mb4"
 
 
-def test_text_of_that_character_set() -> None:
+def test_convert_of_text_in_the_same_charset_leaves_charset_unknown_on_5_6() -> None:
     """On 5.6 it hangs on the collation then, which is not known here."""
     create = "CREATE TABLE t (s TEXT CHARSET utf8mb4) CHARSET latin1"
     assert altered("5.6.24-log", create, CONVERT).charset is None

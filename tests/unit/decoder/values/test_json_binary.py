@@ -90,14 +90,14 @@ TEMPORALS = [
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), DOCUMENTS)
-def test_document(raw: str, tree: Any, text: str) -> None:
+def test_binary_json_document_parses_to_its_tree_and_text(raw: str, tree: Any, text: str) -> None:
     found = parse_json(bytes.fromhex(raw))
     assert repr(found) == repr(tree)  # 1, True, 1.0 and Decimal(1) are equal, but not the same
     assert json_text(found) == text
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), TEMPORALS)
-def test_dates_inside_json_are_strings_as_select_shows_them(
+def test_temporal_values_in_json_are_strings_as_shown_by_select(
     raw: bytes, tree: Any, text: str
 ) -> None:
     assert parse_json(raw) == tree
@@ -105,7 +105,7 @@ def test_dates_inside_json_are_strings_as_select_shows_them(
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), DOCUMENTS)
-def test_document_that_is_cut_anywhere(raw: str, tree: Any, text: str) -> None:
+def test_binary_json_document_cut_at_any_byte_is_rejected(raw: str, tree: Any, text: str) -> None:
     data = bytes.fromhex(raw)
     for length in range(1, len(data)):
         with pytest.raises(MalformedEventError, match="column `j` holds JSON that is cut short"):
@@ -136,13 +136,13 @@ BAD_DOCUMENTS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("raw", "message"), BAD_DOCUMENTS)
-def test_document_that_no_server_wrote(raw: str, message: str) -> None:
+def test_invalid_binary_json_document_is_rejected(raw: str, message: str) -> None:
     with pytest.raises(MalformedEventError, match=f"column `j`.*{message}"):
         parse_json(bytes.fromhex(raw), "column `j`")
 
 
 @given(TREES, st.randoms(use_true_random=False))
-def test_every_tree_comes_back(tree: Any, random: Any) -> None:
+def test_encoded_json_tree_parses_back_unchanged(tree: Any, random: Any) -> None:
     code, raw = encode(tree, lambda: random.random() < 0.5)
     found = parse_json(bytes([code]) + raw)
     assert repr(found) == repr(tree)
@@ -150,7 +150,9 @@ def test_every_tree_comes_back(tree: Any, random: Any) -> None:
 
 
 @given(TREES, st.data())
-def test_broken_documents_end_in_our_error_or_a_tree(tree: Any, data: st.DataObject) -> None:
+def test_damaged_json_document_gives_a_bounded_tree_or_malformed_event_error(
+    tree: Any, data: st.DataObject
+) -> None:
     code, raw = encode(tree, lambda: False)
     broken = bytearray([code]) + raw
     for _ in range(data.draw(st.integers(1, 4))):
@@ -164,7 +166,7 @@ def test_broken_documents_end_in_our_error_or_a_tree(tree: Any, data: st.DataObj
 
 
 @pytest.mark.parametrize("entries", [2, 10])
-def test_shared_values_do_not_grow(entries: int) -> None:
+def test_json_document_with_overlapping_values_is_rejected(entries: int) -> None:
     """Each level's entries all point at one next level: entries ** 50 values, if it were read."""
     head = 4 + 3 * entries
     levels = 50
@@ -178,7 +180,7 @@ def test_shared_values_do_not_grow(entries: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])
-def test_depth(kind: str) -> None:
+def test_json_document_deeper_than_100_levels_is_rejected(kind: str) -> None:
     """Servers allow 100 levels."""
 
     def nested(levels: int) -> bytes:
@@ -194,7 +196,7 @@ def test_depth(kind: str) -> None:
         parse_json(nested(101))
 
 
-def test_opaque_base64_has_the_servers_lines() -> None:
+def test_opaque_json_value_breaks_base64_lines_after_76_characters() -> None:
     """5.7 writes it with its TO_BASE64, which breaks the line after 76 characters."""
     text = JsonOpaque(252, bytes(120)).text
     assert text.split("\n") == ["base64:type252:" + "A" * 76, "A" * 76, "A" * 8]

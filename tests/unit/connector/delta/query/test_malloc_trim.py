@@ -54,20 +54,20 @@ def around(size: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.skipif(malloc_trim._malloc_trim() is None, reason="the C library is not glibc")
-def test_behind_a_large_batch_what_is_free_is_given_back() -> None:
+def test_free_memory_is_returned_to_system_after_large_batch() -> None:
     before, after, calls = around(100 << 20)
     assert calls == 1
     assert after < before - 50
 
 
-def test_a_small_batch_leaves_it_as_it_is() -> None:
+def test_small_batch_does_not_trim_memory() -> None:
     before, after, calls = around(100_000)
     assert calls == 0
     # The system itself may take or give back a page.
     assert abs(after - before) <= 1
 
 
-def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_trims_after_large_batches_are_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: calls.append)
     monkeypatch.setattr(malloc_trim, "_done", 100.0)
@@ -77,7 +77,9 @@ def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2
 
 
-def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_without_malloc_trim_in_c_library_raises_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: None)
     monkeypatch.setattr(malloc_trim, "_done", -1000.0)
     trim_after_batch(1 << 30)

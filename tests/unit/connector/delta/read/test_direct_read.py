@@ -43,7 +43,9 @@ def offset(options: Options, pos: int, *, snapshot: str = "") -> Offset:
     )
 
 
-def test_all_but_short_stretches(reading: DirectReader, options: Options) -> None:
+def test_long_ranges_and_ranges_of_unknown_length_are_read_directly(
+    reading: DirectReader, options: Options
+) -> None:
     begin = offset(options, 1000)
     for pos in 5_000_000, 1 << 30:
         assert reading.can_read(begin, offset(options, pos))
@@ -54,7 +56,7 @@ def test_all_but_short_stretches(reading: DirectReader, options: Options) -> Non
         assert reading.can_read(begin, last)
 
 
-def test_short_stretches_one_after_another_are_sparks(
+def test_consecutive_short_ranges_are_left_to_spark(
     reading: DirectReader, options: Options
 ) -> None:
     ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
@@ -63,7 +65,7 @@ def test_short_stretches_one_after_another_are_sparks(
     assert taken == [True, True, False, False, True, True]
 
 
-def test_a_short_stretch_after_a_quiet_minute_is_read(
+def test_short_range_after_an_idle_minute_is_read_directly(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for now, is_taken in (0.0, True), (59.0, False), (118.0, False), (179.0, True):
@@ -71,7 +73,9 @@ def test_a_short_stretch_after_a_quiet_minute_is_read(
         assert reading.can_read(offset(options, 1000), offset(options, 1100)) == is_taken
 
 
-def test_what_is_not_known_here_is_sparks(reading: DirectReader, options: Options) -> None:
+def test_range_of_another_epoch_or_table_filter_is_left_to_spark(
+    reading: DirectReader, options: Options
+) -> None:
     begin, end = offset(options, 1000), offset(options, 5_000_000)
     assert not reading.can_read(begin, replace(end, epoch=1))
     # Schemas, and prepared transactions, of the tables that another query wanted.
@@ -79,7 +83,7 @@ def test_what_is_not_known_here_is_sparks(reading: DirectReader, options: Option
     assert not reading.can_read(begin, replace(end, tables="others"))
 
 
-def test_chunks_of_a_load_are_read(reading: DirectReader, options: Options) -> None:
+def test_snapshot_chunks_by_key_are_read_directly(reading: DirectReader, options: Options) -> None:
     chunk = Chunk(("shop", "orders"), "PRIMARY", upto=("9",))
     one, none = SnapshotState(chunks=(chunk,)).pack(), SnapshotState(rows=1).pack()
     begin = offset(options, 1000, snapshot=none)
@@ -91,7 +95,9 @@ def test_chunks_of_a_load_are_read(reading: DirectReader, options: Options) -> N
     )
 
 
-def test_a_table_that_is_read_as_a_whole_is_sparks(reading: DirectReader, options: Options) -> None:
+def test_snapshot_of_keyless_table_is_left_to_spark(
+    reading: DirectReader, options: Options
+) -> None:
     chunks = Chunk(("shop", "orders"), "PRIMARY", upto=("9",)), Chunk(("shop", "plain"))
     both, none = SnapshotState(chunks=chunks).pack(), SnapshotState(rows=1).pack()
     begin, end = offset(options, 1000, snapshot=none), offset(options, 5_000_000, snapshot=both)
@@ -101,7 +107,7 @@ def test_a_table_that_is_read_as_a_whole_is_sparks(reading: DirectReader, option
     assert reading.can_read(begin, replace(end, snapshot=SnapshotState(rows=2).pack()))
 
 
-def test_without_the_kernel_sparks_tasks_decode_side_by_side(
+def test_ranges_are_left_to_spark_without_compiled_kernel(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "implementation", lambda: "python")
@@ -137,19 +143,19 @@ def _loading(
     ]
 
 
-def test_a_load_comes_by_steps(
+def test_snapshot_chunks_are_split_into_sub_batches(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _loading(reading, options, monkeypatch, 0) == [(2, False), (2, True)]
 
 
-def test_a_load_beside_a_table_that_changes_is_one_step(
+def test_snapshot_during_a_schema_change_is_one_sub_batch(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _loading(reading, options, monkeypatch, 1500) == [(4, True)]
 
 
-def test_a_load_beside_change_logs_is_one_step(
+def test_snapshot_with_change_log_is_one_sub_batch(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "implementation", lambda: "c")

@@ -75,7 +75,7 @@ SCHEMA = pa.schema(
 
 
 @given(histories(), st.randoms(use_true_random=False))
-def test_last_states_are_what_the_changes_leave(
+def test_latest_states_per_key_equal_rows_left_by_random_changes(
     history: tuple[list[dict[str, Any]], dict[Any, Any]], random: Any
 ) -> None:
     changes, touched = history
@@ -93,7 +93,7 @@ def test_last_states_are_what_the_changes_leave(
     }
 
 
-def test_a_key_of_minus_0_is_that_of_0() -> None:
+def test_float_keys_0_and_minus_0_are_one_key() -> None:
     """The server has one row of it, whichever it shows."""
     seq = pa.array([{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(4)], SEQ_TYPE)
     for kind in (pa.float64(), pa.float32()):
@@ -113,7 +113,7 @@ def test_a_key_of_minus_0_is_that_of_0() -> None:
     ),
     st.integers(0, 9),
 )
-def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
+def test_latest_states_of_single_column_key_are_its_last_values(keys: list[Any], cut: int) -> None:
     kind = pa.array(keys).type
     seq = pa.array(
         [{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(len(keys))], SEQ_TYPE

@@ -18,5 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import is_restored
         (["OPTIMIZE"], False),
     ],
 )
-def test_whether_an_older_version_was_put_back(operations: list[str], found: bool) -> None:
+def test_restore_is_detected_unless_a_later_operation_changed_rows(
+    operations: list[str], found: bool
+) -> None:
     assert is_restored(lambda count: operations[:count]) is found

@@ -39,12 +39,14 @@ def _decimals(*values: int | None) -> pa.Table:
         (_rows(pa.string(), "1"), None),
     ],
 )
-def test_which_columns_have_bounds(rows: pa.Table, expected: tuple[int, int] | None) -> None:
+def test_only_non_null_integer_columns_within_limit_have_bounds(
+    rows: pa.Table, expected: tuple[int, int] | None
+) -> None:
     assert integer_bounds(rows, ["id"]).get("id") == expected
 
 
 @given(st.lists(_KEYS, min_size=1, max_size=4), st.lists(_KEYS, max_size=2))
-def test_no_file_with_a_key_is_left_out(held: list[int], ours: list[int]) -> None:
+def test_pruning_bounds_leave_out_no_file_with_a_key(held: list[int], ours: list[int]) -> None:
     """Its statistics may be rounded, as delta-rs writes them."""
     low, high = float(min(held)), float(max(held))
     for least, greatest in integer_bounds(_decimals(*ours, held[0]), ["id"]).values():
@@ -52,7 +54,7 @@ def test_no_file_with_a_key_is_left_out(held: list[int], ours: list[int]) -> Non
         assert high >= least
 
 
-def test_as_sql() -> None:
+def test_pruning_conditions_are_sql_bounds_of_the_key() -> None:
     rows = _decimals(3, 7)
     assert [*pruning_conditions(rows, ["id"], lambda name: f"`{name}`")] == [
         "t.`id` >= 3",

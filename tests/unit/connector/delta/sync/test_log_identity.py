@@ -51,7 +51,7 @@ def _target(path: Path, pos: int, known: PositionFingerprint) -> DeltalakeTarget
         (_FAR, _EVENT, PositionFingerprint(1001, 1), False),
     ],
 )
-def test_what_lies_in_front_of_the_place(
+def test_binlog_with_another_event_before_position_is_rejected(
     tmp_path: Path,
     pos: int,
     known: PositionFingerprint,

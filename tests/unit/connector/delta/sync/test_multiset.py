@@ -82,7 +82,7 @@ def shown(rows: pa.Table) -> Counter[str]:
 
 
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.booleans()), max_size=12))
-def test_net_changes_are_what_counting_one_by_one_gives(
+def test_net_changes_equal_counting_row_by_row(
     changes: list[tuple[bytes, bool]],
 ) -> None:
     expected = {}
@@ -95,7 +95,7 @@ def test_net_changes_are_what_counting_one_by_one_gives(
 
 
 @given(st.lists(ROWS, min_size=2, max_size=8))
-def test_equal_rows_have_equal_texts_and_others_have_not(rows: list[tuple[Any, ...]]) -> None:
+def test_canonical_row_bytes_are_equal_only_for_equal_rows(rows: list[tuple[Any, ...]]) -> None:
     texts = canonical_row_bytes(table_of(rows)).to_pylist()
     assert [texts.index(text) for text in texts] == [
         [*map(repr, rows)].index(repr(row)) for row in rows
@@ -120,7 +120,7 @@ def batches(draw: st.DrawFn) -> list[list[tuple[bool, tuple[Any, ...]]]]:
 
 @given(batches())
 @settings(max_examples=25)
-def test_a_delta_table_has_each_row_as_often_as_the_changes_leave_it(
+def test_keyless_delta_table_equals_multiset_of_random_changes(
     changes: list[list[tuple[bool, tuple[Any, ...]]]],
 ) -> None:
     there: Counter[str] = Counter()
@@ -145,7 +145,7 @@ GONE_TOO_OFTEN = [
 
 
 @pytest.mark.parametrize(("changes", "before"), GONE_TOO_OFTEN)
-def test_a_row_that_is_not_there_can_not_go(
+def test_delete_of_missing_keyless_row_stops_table_without_commit(
     changes: list[tuple[bool, int]], before: list[int], tmp_path: Path
 ) -> None:
     def row(number: int) -> tuple[Any, ...]:

@@ -91,7 +91,7 @@ ENDS = (-(2**63), 2**63 - 1, 0, -1)
 )
 @pytest.mark.sample(6, of=5)
 @pytest.mark.parametrize("soft_delete", [False, True])
-def test_as_a_merge_leaves_them(
+def test_rows_written_without_merge_equal_rows_of_a_merge(
     kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
 ) -> None:
     """In whatever order the changes were made: a newer row stays."""
@@ -113,7 +113,7 @@ def test_as_a_merge_leaves_them(
     check()
 
 
-def test_one_commit_with_its_mark(tmp_path: Path) -> None:
+def test_fast_write_is_one_commit_with_its_marker(tmp_path: Path) -> None:
     table = target(tmp_path, pa.int64())
     for place, expected, is_tombstone in (
         (1, "Append", False),
@@ -128,7 +128,9 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("soft_delete", [False, True])
-def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, soft_delete: bool) -> None:
+def test_tombstone_of_unknown_key_is_written_only_with_soft_delete(
+    tmp_path: Path, *, soft_delete: bool
+) -> None:
     """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
     table = target(tmp_path, pa.int64(), soft_delete=soft_delete)
     merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
@@ -163,7 +165,7 @@ BETWEEN: State = (2, "there", (1, 4), False)
         (OTHER_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
     ],
 )
-def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
+def test_held_rows_and_properties_decide_between_append_overwrite_and_merge(  # noqa: PLR0917 (a case's values)
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     properties: dict[str, str],
@@ -178,7 +180,7 @@ def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
     assert operation(table) == expected
 
 
-def test_a_file_without_statistics_beside_others(tmp_path: Path) -> None:
+def test_row_in_file_without_statistics_is_replaced(tmp_path: Path) -> None:
     """It may have a row with any key."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "one", (1, 1), False)), 1)
@@ -207,7 +209,7 @@ KEYED = {"k": "a", "n": 1, "m": 2}
         (["m", "n"], ["m"], {"m": 3}, "MERGE"),
     ],
 )
-def test_keys_and_tables(
+def test_key_types_and_partitions_decide_between_append_and_merge(
     tmp_path: Path,
     key: Sequence[str],
     partition_by: Sequence[str],
@@ -226,7 +228,7 @@ def test_keys_and_tables(
     assert (operation(table), table.count()) == (expected, 2 if moved else 1)
 
 
-def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
+def test_key_twice_in_a_batch_is_rejected_by_the_merge(tmp_path: Path) -> None:
     """A merge refuses it; else both rows would be there without a word."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "old", (1, 4), False)), 1)
@@ -236,7 +238,7 @@ def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "a=b", "a~20b", "a'b", 'a"b', "a{b}", "a<b>"])
-def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
+def test_row_is_replaced_in_folder_with_special_characters(tmp_path: Path, name: str) -> None:
     table = target(tmp_path / name, pa.int64())
     for value in ("old", "new"):
         version = table._now().version()
@@ -245,7 +247,9 @@ def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("key", [2, 9])
-def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+def test_compaction_during_fast_write_loses_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int
+) -> None:
     """What would be replaced lies in another file by then; new rows are written behind it."""
     table = target(tmp_path, pa.int64())
     for number in (1, 2):
@@ -257,7 +261,7 @@ def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found == {1: "old", 2: "old", key: "new"}
 
 
-def test_another_row_with_the_key_in_between(
+def test_foreign_row_with_same_key_during_fast_write_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When it was looked for it was not there."""

@@ -42,7 +42,7 @@ print("ended")
 """
 
 
-def test_process_goes_on_while_tables_are_rewritten_and_properties_are_set(tmp_path: Path) -> None:
+def test_parallel_rewrites_and_property_changes_do_not_deadlock(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", _PROGRAM, str(tmp_path)]
     ended = subprocess.run(
         command, capture_output=True, text=True, timeout=patience(120), check=False
