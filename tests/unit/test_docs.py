@@ -45,7 +45,6 @@ def test_generated_parts_of_documents_are_current() -> None:
 
 
 def test_objects_in_python_api_reference_exist() -> None:
-    """Those whose docstrings the site shows."""
     text = (ROOT / "docs/reference/python-api.md").read_text(encoding="utf-8")
     named = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
     assert len(named) > 4

@@ -138,7 +138,6 @@ def test_files_with_a_gap_raise_binlog_gap_error(
 def test_truncated_file_ends_at_last_boundary_unless_another_file_follows(
     payload: str, tmp_path: Path, spark: SparkSession, fails: Fails
 ) -> None:
-    """It ends at the last boundary, as the last file; before another one that is damage."""
     copy = tmp_path / "gtid_no_checksum.001.binlog"
     read = spark.read.format("mysqlbinlog").options(
         path=str(tmp_path), tables="fx_gtid_no_checksum.t", payload=payload

@@ -88,7 +88,7 @@ def test_ingest_applies_snapshot_and_changes_and_exits_at_sigterm(
 def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     live_server: Server, database: str, tmp_path: Path, width: int
 ) -> None:
-    """And Ctrl-C, which the terminal sends to all processes, ends it in peace."""
+    """The terminal sends Ctrl-C to all processes."""
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v INT)",
         "INSERT INTO orders VALUES (1, 1), (2, 2)",

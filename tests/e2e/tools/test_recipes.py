@@ -301,7 +301,6 @@ def test_delta_mirror_example_equals_select(shop: Shop) -> None:
 
 
 def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -> None:
-    """Time travel to three moments, and the versions that were the rows then."""
     mirror, travel, dimension = (code for _, code in runnable("how-to/time-travel-and-scd2.md"))
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
@@ -342,7 +341,6 @@ def _of_84(query: str) -> str:
 
 
 def test_mysql_preparation_grants_equal_readme_and_queries_run(shop: Shop) -> None:
-    """Its account is README's; its queries run."""
     grants, *queries = (code for _, code in runnable(_MYSQL))
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
     for query in queries:
@@ -440,7 +438,6 @@ def test_spark_accepts_the_auto_cdc_pipeline_in_a_dry_run(shop: Shop) -> None:
 
 
 def test_one_sink_per_table_example_writes_each_change_once(shop: Shop) -> None:
-    """Each table's folder has its changes, once, also when a batch runs again."""
     route = runnable("how-to/one-sink-per-table.md")[0][1]
     shop.server.execute(f"CREATE TABLE `old orders` ({ORDERS})", database="shop")
     shop.python(route)

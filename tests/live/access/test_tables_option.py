@@ -182,7 +182,6 @@ def test_schema_ddl_option_supplies_the_columns_at_the_start(
 def test_schema_change_after_the_target_does_not_fail_available_now(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A run with AvailableNow ends at its target, whatever the tail met since."""
     query = Query(any_server, table).start()
     queries.append(query)
     spark, start = query.spark, query.checkpoint

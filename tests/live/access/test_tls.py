@@ -180,7 +180,6 @@ def test_server_certificate_for_another_address_fails_verify_identity_only(
 def test_account_that_requires_x509_connects_only_with_client_certificate(
     tls_server: Server, certificates: Certificates, mode: str
 ) -> None:
-    """The account is refused without one."""
     more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
     without = _options(tls_server, user="x509", sslMode=mode, **more)
     with pytest.raises(AccessDeniedError, match=r"requires a certificate .*\(sslCert, sslKey\)"):

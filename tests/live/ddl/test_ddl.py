@@ -187,7 +187,6 @@ MODIFIED = [
 
 
 def test_modify_that_changes_values_is_data_changing(server: LocalServer) -> None:
-    """Where SELECT shows another value behind it, it counts as a change of data."""
     with server.connect(database=DATABASE, autocommit=True) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")

@@ -135,7 +135,6 @@ GONE_MODES = ("ORACLE", "NO_TABLE_OPTIONS", "MYSQL40", "MAXDB")
 def test_session_dependent_ddl_gives_the_server_schema_or_unknown(
     follower: Follower, session: str, create: str, words: str
 ) -> None:
-    """Either it is what the server has, or it is not known."""
     if follower.server.is_mysql9() and any(mode in session for mode in GONE_MODES):
         pytest.skip("8.0 and later have no such sql_mode")
     with follower.server.connect(database=DATABASE) as connection:

@@ -80,7 +80,6 @@ def test_dump_without_event_positions_equals_file_and_select(
 def test_incomplete_last_event_is_left_out_unless_its_length_is_wrong(
     logged: tuple[LocalServer, tuple[str, int], Path], tmp_path: Path
 ) -> None:
-    """The event is left out, unless its length hides transactions that follow it."""
     _, _, path = logged
     data = path.read_bytes()
     events = events_in(path)

@@ -87,7 +87,6 @@ def test_table_created_after_start_is_known_from_its_create(followed: Followed) 
 
 
 def test_table_altered_after_start_is_known_only_from_its_alter(followed: Followed) -> None:
-    """Before the ALTER nobody knows; from its end on it looks as it does now."""
     start = followed.run("CREATE TABLE t (id INT)")
     rows = followed.run("INSERT INTO t VALUES (1)")
     after = followed.run("ALTER TABLE t ADD v INT")
@@ -209,7 +208,6 @@ def test_constant_ddl_of_uncaptured_tables_does_not_prevent_a_baseline(followed:
 
 
 def test_ddl_that_changes_no_column_keeps_the_schema_valid(followed: Followed) -> None:
-    """The table looked then as it does now."""
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("ALTER TABLE t COMMENT 'x', ADD INDEX (id)", "CREATE INDEX i ON t (id)")
     history = followed.history(start)
@@ -286,7 +284,7 @@ def test_labels_beyond_bmp_are_taken_from_the_binlog(
 
 
 def test_database_charset_is_tracked_case_insensitively(request: pytest.FixtureRequest) -> None:
-    """As above, where the server keeps names in lower case and statements have them as written."""
+    """The server keeps names in lower case; statements have them as written."""
     request.getfixturevalue(own_kind().name)  # it says what is missing
     with own_kind()(["--lower-case-table-names=1"]) as server:
         server.execute("CREATE DATABASE d CHARSET utf8")

@@ -18,7 +18,6 @@ from pyspark_mysqlbinlog.errors import SchemaMismatchError
 
 
 def test_table_maps_of_every_type_match_schemas_tracked_from_ddl(follower: Follower) -> None:
-    """What the server writes into its table maps is what is derived from the DDL."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")

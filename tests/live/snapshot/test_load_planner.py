@@ -107,7 +107,7 @@ def test_keyless_table_gets_a_snapshot_batch_of_its_own(
 
 
 def test_repeated_limit_changes_start_at_most_three_snapshot_plans(server: Server) -> None:
-    """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
+    """A plan that waits for the server does not delay the calls."""
     released, begun = Event(), list[int]()
 
     def begin_checks() -> Prove:

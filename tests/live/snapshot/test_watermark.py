@@ -131,7 +131,6 @@ def held(request: pytest.FixtureRequest) -> Iterator[Held]:
 
 
 def test_watermark_without_visibility_check_misses_a_logged_row(held: Held) -> None:
-    """What the tests below are about: without a proof the row is lost."""
     with held.committing(f"INSERT INTO {DATABASE}.t VALUES (7, 1)"):
         start = held.server.position()
         assert ids(held.server) == set()

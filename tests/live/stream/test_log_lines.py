@@ -51,7 +51,6 @@ def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> t
 def test_stream_start_is_logged_in_one_line_with_time_level_and_logger(
     any_server: Server, table: str, started: tuple[str, str]
 ) -> None:
-    """One line says what is read."""
     position, lines = started
     found = re.findall(r"(?m)^.* pyspark_mysqlbinlog: .*$", lines)
     assert len(found) == 1

@@ -237,7 +237,6 @@ def test_captured_rows_after_an_idle_offset_are_not_lost(
 def test_offset_after_rotation_is_the_start_of_the_next_file(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Behind a rotation it is the next file's beginning, wherever one comes from."""
     start = stream.initial()
     assert stream.latest(start) == start
     assert stream.latest(start) == start  # here the tail begins

@@ -130,7 +130,6 @@ def test_prepared_read_without_select_grant_raises_access_denied_error(
 def test_broken_connection_yields_whole_rows_then_lost_connection_error(
     any_server: Server, plan: ResultPlan
 ) -> None:
-    """Whatever came before is whole rows, in order; nothing ends as if it were the end."""
     whole = b""
     with raw_client(any_server) as client:
         whole = b"".join(read_rows(client, plan, "ORDER BY id", row_images))

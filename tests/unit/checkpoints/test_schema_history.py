@@ -299,7 +299,6 @@ def test_changed_character_never_unpacks_to_another_history() -> None:
 def test_history_larger_than_limit_is_neither_packed_nor_unpacked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Both ends have the same limit, and reading stops there."""
     size = len(bz2.decompress(base64.b85decode(PACKED)))
     monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size)
     assert SchemaHistory.unpack(KNOWN.with_table(at(200), B).pack()).pack() == PACKED
@@ -440,7 +439,6 @@ def test_packed_history_of_200_tables_of_50_columns_fits_in_32_kb(camel: bool) -
 
 
 def test_unique_keys_survive_packing_and_may_be_absent_in_older_text() -> None:
-    """A text from before there were any tells nothing of them."""
     keyed = replace(B, primary_key=(), unique_keys=(("i", ("total", "id")), ("j", ("id",))))
     history = KNOWN.with_table(at(300), keyed)
     text = history.pack()
@@ -455,7 +453,7 @@ def test_unique_keys_survive_packing_and_may_be_absent_in_older_text() -> None:
 
 
 def test_merged_history_prefers_the_added_version_at_an_equal_start() -> None:
-    """What both know of a table is told by the other; databases stay as they are."""
+    """The databases of the first history are kept."""
     other = SchemaHistory().with_table(at(100), B).without(at(300), "shop", "orders", "x")
     other = other.with_table(at(50), table("items", "id")).with_charset(at(1), "shop", "utf8")
     merged = KNOWN.with_table(at(20), A).merged(other)

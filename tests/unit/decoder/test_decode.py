@@ -285,7 +285,7 @@ def test_unsupported_event_types_raise_unsupported_event_error(kind: str) -> Non
 
 
 def test_transaction_payload_in_python_decoder_raises_unsupported_event_error() -> None:
-    """The events in it come instead; the decoder of one that comes all the same stops."""
+    """The reader unpacks payloads; a payload that reaches the decoder is an error."""
     event = make_event(EventType.TRANSACTION_PAYLOAD_EVENT, bytes(20), 100)
     python = Decoder(StaticSchemas([]), ARROW_SCHEMA, 0, ALL_OPERATIONS, file_ordinal=lambda _: 1)
     with pytest.raises(UnsupportedEventError, match="TRANSACTION_PAYLOAD_EVENT is not supported"):

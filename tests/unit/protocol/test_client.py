@@ -98,7 +98,6 @@ def test_dump_gives_every_event_until_end_of_log() -> None:
 
 
 def test_dump_cut_at_any_byte_gives_whole_events_then_lost_connection() -> None:
-    """Between packets or inside one: what is whole comes, then the connection is lost."""
     sent = [event(b"one"), event(b"two"), event(b"three")]
     ends = [len(b"".join(sent[:n])) for n in range(4)]
     whole = b"".join(sent)
@@ -170,7 +169,6 @@ def test_abort_by_another_thread_ends_waiting_reader_with_lost_connection() -> N
 
 
 def test_dump_timeout_is_three_heartbeats_but_at_least_30_seconds() -> None:
-    """The time allowed, not the waiting: at least half a minute, else three heartbeats."""
     for interval, expected in ((1.0, 30.0), (10.0, 30.0), (60.0, 180.0)):
         settings = ServerSettings("h", 1, "u", "secret", heartbeat_interval=interval)
         ours, theirs = socket.socketpair()

@@ -274,7 +274,7 @@ def test_wrong_log_pos_raises_malformed_event_error(log_pos: int, words: str) ->
 
 
 def test_start_inside_an_event_raises_invalid_position_error() -> None:
-    """The same mistake right at the start is the fault of the position that was asked for."""
+    """The first FORMAT_DESCRIPTION still raises ChecksumError."""
     with pytest.raises(InvalidPositionError, match="no event begins here") as caught:
         walker_at(390).feed(UPDATE)
     assert (caught.value.file, caught.value.position) == (FILE, 390)
@@ -330,7 +330,6 @@ def test_recorded_logs_are_read_to_their_last_byte(path: object) -> None:
 def test_positions_of_any_events_follow_lengths_despite_heartbeats(
     parts: list[tuple[int, bool]], checksum: bool
 ) -> None:
-    """Whatever the lengths, and with heartbeats anywhere between."""
     log = LogBuilder(FILE, checksum=checksum)
     walker = walker_at(4, checksum=checksum)
     for size, beats in parts:

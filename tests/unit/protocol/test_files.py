@@ -33,7 +33,7 @@ def test_binlog_file_is_read_completely(log: LogBuilder, tmp_path: Path) -> None
 def test_binlog_file_cut_inside_an_event_is_rejected_with_its_position(
     log: LogBuilder, tmp_path: Path
 ) -> None:
-    """At an event's end that is a shorter log, anywhere else an error that says where."""
+    """A file cut at the end of an event is a shorter log."""
     path = log.write(tmp_path)
     data = path.read_bytes()
     starts = [4]

@@ -335,7 +335,6 @@ def test_silent_server_in_tls_handshake_is_a_lost_connection() -> None:
 
 
 def test_socket_timeout_is_set_for_queries_results_and_dumps() -> None:
-    """The times that are allowed, without waiting for them."""
     with hostile_server(HostileServer()) as server:
         with ReplicaClient.connect(server.settings()) as client:
             query(client)

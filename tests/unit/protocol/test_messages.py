@@ -105,7 +105,6 @@ def test_event_body_is_parsed_and_one_without_required_bytes_is_rejected(
 
 
 def test_trailing_bytes_are_an_error_text_or_ignored_by_event_type() -> None:
-    """Where the body's length is told, a tail is an error; where the text is the rest, text."""
     with pytest.raises(MalformedEventError, match="1 bytes left over"):
         XaPrepare.parse(xa_prepare_body(b"xa1") + b"\x00")
     assert Rotate.parse(rotate_body("a.000001") + b"0").file == "a.0000010"

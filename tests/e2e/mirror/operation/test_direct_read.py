@@ -171,7 +171,6 @@ def test_tables_and_change_log_read_directly_equal_select(
 def test_failed_batch_is_read_directly_again_and_applied_once(
     short: MirroredDatabase, read_here: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch of a checkpoint is read here by whoever comes next, and brought in once."""
     short.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, n INT)", "CREATE TABLE b (id INT PRIMARY KEY, n INT)"
     )

@@ -74,7 +74,6 @@ def test_arrow_table_with_empty_chunks_keeps_all_its_rows_in_spark(
 
 
 def test_threads_reuse_sessions_without_the_settings_of_ended_threads(spark: SparkSession) -> None:
-    """Whoever comes behind an ended thread has its session, and none of its settings."""
     sessions = SparkSessions(spark, SETTINGS)
     seen: list[SparkSession] = []
 
@@ -354,7 +353,6 @@ def test_foreign_delete_during_a_merge_without_new_rows_raises_mirror_error(
 def test_foreign_delete_is_detected_despite_a_commit_during_the_history_check(
     delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may commit while Delta lists the commits."""
     engine = SparkEngine()
     engine.begin(delta)
     target = engine.target(str(tmp_path / "t"))

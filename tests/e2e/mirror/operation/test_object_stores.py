@@ -141,7 +141,7 @@ def test_commits_of_another_writer_are_not_overwritten(
 
 
 def test_appends_of_two_writers_at_one_version_are_both_committed(store: ObjectStore) -> None:
-    """What the test before rests on: the store's put is conditional."""
+    """The store's put is conditional."""
     uri, options = f"{store.uri}/raw/t", dict(store.options)
     rows = pa.table({"a": [1]})
     write_deltalake(uri, rows, storage_options=options)

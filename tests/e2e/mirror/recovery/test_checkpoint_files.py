@@ -89,7 +89,6 @@ def test_spark_without_the_manager_class_leaves_the_checkpoint_manager_unset(
 
 
 def test_session_without_a_jvm_raises_no_error_for_the_checkpoint_manager() -> None:
-    """It has no JVM to ask, and is left as it is."""
     remote: Any = SimpleNamespace()
     with use_filesystem_checkpoint_manager(remote, "/lake/checkpoint"):
         pass

@@ -348,7 +348,6 @@ def test_tables_equal_select_after_failover_in_a_reload_with_snapshot_where(
 def test_failover_during_a_snapshot_marks_lost_rows_as_deleted(
     spark: SparkSession, pair: list[LocalServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that only the lost server had are marked as deleted."""
     lost = Lost(spark, pair, tmp_path, excludeTables="shop.k")
     lost.mirrored.settings["soft_delete"] = True
 

@@ -208,7 +208,7 @@ def test_purged_planned_batch_fails_unless_fail_on_data_loss_is_false(
 def test_purged_batch_that_was_applied_before_a_crash_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends after it wrote some of the tables, or all of them."""
+    """The crash comes after the whole batch and before its commit in the checkpoint."""
     mirrored.run()
     mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
     applied = DeltaMirror.__call__
@@ -267,7 +267,6 @@ def test_purge_during_a_snapshot_leaves_no_deleted_rows(
 def test_purge_with_soft_deletes_marks_rows_deleted_in_the_lost_part(
     mirrored: MirroredDatabase,
 ) -> None:
-    """Rows that were deleted in the lost part stay, marked as deleted."""
     mirrored.settings["soft_delete"] = True
     mirrored.options["excludeTables"] = f"{mirrored.database}.k"
     mirrored.run()
@@ -284,7 +283,6 @@ def test_purge_with_soft_deletes_marks_rows_deleted_in_the_lost_part(
 def test_xa_transaction_prepared_in_a_purged_part_is_applied_after_its_commit(
     mirrored: MirroredDatabase,
 ) -> None:
-    """Its rows appear when it is committed, after the tables were reloaded."""
     if mirrored.server.version().startswith("5.6"):
         pytest.skip("5.6 logs an XA transaction when it commits")
     mirrored.run()

@@ -70,7 +70,6 @@ def _change(logged: MirroredDatabase, random_: random.Random, count: int) -> Non
 def test_change_log_of_random_changes_replays_to_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path, ddl_seed: int
 ) -> None:
-    """Replayed by `seq`, the change log of a load and all that followed is what SELECT shows."""
     random_ = random.Random(ddl_seed)
     logged = MirroredDatabase(spark, any_server, any_database, tmp_path, startingOffset="snapshot")
     logged.settings["change_log"] = change_log_of(logged)
@@ -106,7 +105,6 @@ def test_change_log_of_random_changes_replays_to_select(
 
 
 def test_dropped_partition_writes_a_reset_row_to_the_change_log(logged: MirroredDatabase) -> None:
-    """They come anew, each time behind a row that says so: no delete tells of those that went."""
     for number in (1, 2):
         logged.execute(
             "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"

@@ -148,7 +148,6 @@ def test_snapshot_resumed_under_a_new_binlog_base_name_equals_select(
 def test_table_recreated_under_a_new_binlog_base_name_equals_select(
     mirrored: MirroredDatabase, how: str
 ) -> None:
-    """One is dropped under one name of the log and made again under another."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY)", "INSERT INTO s VALUES (1), (2)")

@@ -92,7 +92,6 @@ def test_changes_during_a_snapshot_in_sub_batches_equal_select(
 def test_full_binlog_batch_contains_one_snapshot_sub_batch(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that has as much of the log as it may loads the rows of one step."""
     with killed_behind(2, monkeypatch):
         mirrored.run()
     mirrored.execute(*["UPDATE small SET v = v + 1"] * 5_000)
@@ -168,7 +167,6 @@ def test_reload_in_sub_batches_removes_rows_only_at_its_end(
     ddl_seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows that were deleted while nobody looked go when all others were loaded, and not before."""
     mirrored.run()
     mirrored.assert_equal(*TABLES)
     before = len(taken)

@@ -197,7 +197,6 @@ def test_kill_at_each_commit_of_a_reload_loses_nothing(
 def test_keyless_rows_of_a_reload_are_applied_once_after_a_kill(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """They are counted, in a batch that began a load, and not counted again when it comes anew."""
     kills = KilledCommits(monkeypatch, mirrored.target("t"), "after")
     mirrored.run()
     mirrored.execute(

@@ -137,7 +137,6 @@ def test_requested_reload_keeps_changed_rows_outside_snapshot_where(
 def test_many_rows_outside_snapshot_where_are_reloaded_by_one_task(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One connection and one merge are enough for all of them."""
     tasks: list[ChunkPartition] = []
 
     def counted(options: Options, task: ChunkPartition, *args: Any, **kwargs: Any) -> Any:

@@ -80,7 +80,6 @@ def _behind_an_older_checkpoint(logged: LogBatches) -> None:
 
 
 def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatches) -> None:
-    """The change log has greater numbers of batches than the ones that come now."""
     _behind_an_older_checkpoint(logged)
     logged.batch(150, change_row("c", 104, 4), change_row("c", 150, 5), fails=True)
     logged.again()

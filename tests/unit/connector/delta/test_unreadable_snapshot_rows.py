@@ -146,7 +146,7 @@ def test_stopped_table_with_removed_folder_ignores_rest_of_snapshot(mirrored: Mi
 def test_new_snapshot_of_stopped_table_replaces_all_rows(
     mirrored: Mirrored, has_been_away: bool
 ) -> None:
-    """As behind a RENAME, which takes no statement of the table's own; or where it was unwanted."""
+    """As after RENAME, or after a time when the table was not captured."""
     mirrored.table.stop(MirrorError("for another reason", table="d.t"), mirrored.last)
     if has_been_away:
         mirrored.start, mirrored.load = 380, state()

@@ -362,7 +362,6 @@ def test_file_copied_while_written_logs_a_warning_if_another_follows(
 
 
 def test_rotate_bytes_inside_another_event_are_not_taken_for_a_rotate(tmp_path: Path) -> None:
-    """A text at the end of a file is no ROTATE, whatever bytes it has."""
     log = LogBuilder("b.000001").format_description().query(CREATE).begin().rows(1, "t", 0).xid()
     inner = LogBuilder().rotate("b.000009").raws[0]
     log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x00" + inner).write(tmp_path)

@@ -76,7 +76,6 @@ def test_unknown_file_refreshes_the_file_list_or_raises_binlog_purged_error() ->
 
 
 def test_purged_origin_file_shares_a_sequence_only_with_its_base_name() -> None:
-    """What has its name may be of its sequence; what has not comes later."""
     seen = FileOrder(lambda: {"b.000001": 4, "b.000002": 4}, "a.000007")
     assert seen.position("b.000001", 4) > END_OF_SEQUENCE
     seen = FileOrder(lambda: {"b.000001": 4, "b.000002": 4}, "b.000007")

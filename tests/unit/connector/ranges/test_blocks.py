@@ -147,7 +147,6 @@ def test_compiled_scan_of_ranges_inside_a_transaction_equals_python() -> None:
 
 
 def test_scan_of_a_damaged_log_gives_earlier_events_then_checksum_error(tmp_path: Path) -> None:
-    """What is whole comes first."""
     log = LogBuilder().format_description()
     for n in range(1000):
         log.begin().rows(1, "t", n).xid()

@@ -173,7 +173,6 @@ def test_end_inside_a_transaction_raises_invalid_position_error(tmp_path: Path) 
 
 
 def test_damaged_event_raises_checksum_or_malformed_event_error(tmp_path: Path) -> None:
-    """In rows that nobody wants, too: their transactions have to end somewhere."""
     log = LogBuilder().format_description().query(CREATE).begin().rows(2, "other", 1)
     path = log.xid().write(tmp_path)
     whole = path.read_bytes()
@@ -212,7 +211,6 @@ def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple
 def test_file_cut_anywhere_gives_the_rows_up_to_its_last_boundary(
     target: int | str, short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What lies before its last boundary is whole, wherever a copy of it ended."""
     log, begin = log_of_transactions()
     path = log.write(tmp_path)
     data = path.read_bytes()
@@ -237,7 +235,6 @@ def test_file_cut_anywhere_gives_the_rows_up_to_its_last_boundary(
 def test_unfinished_long_transaction_gives_no_rows(
     short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """None of its pieces is read, though some were cut."""
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 0).xid()
     boundary = log.pos
     log.begin()

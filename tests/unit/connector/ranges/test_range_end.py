@@ -25,7 +25,6 @@ def copies(tmp_path: Path) -> FileLog:
 
 
 def test_range_end_named_as_in_a_rotate_is_the_start_of_the_next_file(copies: FileLog) -> None:
-    """It is the beginning of the second file, whose first event is behind it."""
     first, second = copies.begins()
     end = Position(2, 4, "mysql-bin.000002")
     assert [event.file for event in events_between(copies, first, end)] == ["a.binlog"] * 6

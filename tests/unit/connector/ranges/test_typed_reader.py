@@ -232,7 +232,6 @@ def add_points(log: LogBuilder, count: int, srid: int) -> None:
 
 
 def test_value_that_no_struct_holds_switches_to_json_without_losing_rows(tmp_path: Path) -> None:
-    """The rows of the batches before it are neither lost nor given again."""
     log = LogBuilder().format_description()
     for _ in range(12):
         log.begin()
@@ -267,7 +266,6 @@ def test_value_that_no_struct_holds_switches_to_json_without_losing_rows(tmp_pat
 
 
 def test_unknown_table_raises_unknown_schema_error_after_earlier_rows(tmp_path: Path) -> None:
-    """Its error is the one that JSON gives; what lies before it comes."""
     log = LogBuilder().format_description()
     for number in range(40):
         log.begin().rows(2, "u", *range(1000 * number, 1000 * number + 1000)).xid()

@@ -224,7 +224,6 @@ IF_NOT_EXISTS = [
 def test_create_if_not_exists_counts_only_where_the_table_was_absent(
     complete: bool, statements: tuple[str, ...], tells: bool
 ) -> None:
-    """Only where the table is known not to have been there."""
     tracker, ends = follow(*statements, "CREATE TABLE IF NOT EXISTS t (id INT)", complete=complete)
     assert columns(tracker, ends[-1]) == (["id"] if tells else None)
 
@@ -279,7 +278,6 @@ def test_case_insensitive_tracker_matches_names_in_any_case() -> None:
 
 
 def test_database_charsets_are_tracked_and_packed() -> None:
-    """Default charsets have positions as tables do, and travel with them."""
     tracker, ends = follow(
         "CREATE DATABASE one CHARSET gbk",
         "CREATE DATABASE IF NOT EXISTS one CHARSET latin1",

@@ -80,7 +80,6 @@ def test_failed_table_query_raises_a_connection_or_access_error(
 
 
 def test_denied_grants_query_is_ignored_but_a_lost_connection_is_raised() -> None:
-    """What they would tell is then not known; but a connection that is lost is lost."""
     denied = pymysql.err.OperationalError(1142, "SELECT command denied to user")
     assert len(read_table_schemas(client("SHOW GRANTS", denied), lambda *_: True)) == 1
     lost = pymysql.err.OperationalError(2013, "Lost connection to MySQL server")

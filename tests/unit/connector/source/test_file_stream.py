@@ -121,7 +121,6 @@ def test_available_now_ends_at_the_end_of_the_files(stream: FileStream, tmp_path
 def test_events_that_arrive_in_portions_are_delivered_once_complete(
     stream: FileStream, tmp_path: Path, every: int
 ) -> None:
-    """Events and transactions are completed later, in any portions."""
     log(1, 1).write(tmp_path)
     whole = content(log(2, 2, 3, ends=""))
     path = tmp_path / "b.000002"

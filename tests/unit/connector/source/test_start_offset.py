@@ -93,6 +93,5 @@ def test_end_time_lookup_reads_only_a_part_of_the_log(log: DumpedLog) -> None:
 
 
 def test_end_time_before_the_start_resolves_to_the_start(log: DumpedLog) -> None:
-    """There is nothing to be read, and the end is the start."""
     start = log.log.begins()[20]
     assert end_of(log, Timestamp(TIMESTAMP), start) == start

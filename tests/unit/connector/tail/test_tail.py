@@ -28,7 +28,6 @@ def silent() -> Iterator[socket.socket]:
 def test_slow_failed_connection_attempts_exhaust_the_retry_timeout(
     silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long a try takes, it counts as one that failed: the stream does not wait for ever."""
     monkeypatch.setattr(tail_module, "_MAX_HELD_SECONDS", 0.05)
     host, port = silent.getsockname()
     settings = ServerSettings(host, port, "u", "p", connect_timeout=0.2)

@@ -103,7 +103,7 @@ FLAGGED: list[tuple[str, bool, list[StatementKind]]] = [
 def test_temporary_table_flag_rejects_only_client_truncate_of_captured_table(
     sql: str, stops: bool, kinds: list[StatementKind]
 ) -> None:
-    """It is no proof that the statement's table is one."""
+    """The flag does not prove that the statement's table is temporary."""
     log = LogBuilder().add(T.QUERY_EVENT, query_body(sql), THREAD_SPECIFIC_FLAG)
     if stops:
         with pytest.raises(UnsupportedEventError, match="a temporary table of its name") as caught:

@@ -151,7 +151,7 @@ def test_json_text_with_invalid_utf8_or_bom_is_rejected() -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_kernel_falls_back_to_python_only_for_untyped_json_numbers(text: str) -> None:
-    """The kernel takes none for granted; what the text itself tells it uses."""
+    """The kernel assumes no type; it uses what the text itself shows."""
     document = document_of(TYPED, text.encode())
     assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
 

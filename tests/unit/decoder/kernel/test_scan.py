@@ -83,7 +83,7 @@ def test_kernel_scan_of_compressed_logs_matches_python(
 
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
 def test_kernel_scan_creates_fewer_events_than_the_log_has(name: str) -> None:
-    """Behind the first meeting of its tables; else the scan would be no use."""
+    """Only the first table map of a table makes an event."""
     raws = raws_in(CAPTURED / f"{name}.001.binlog")
     found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
     assert found.runs

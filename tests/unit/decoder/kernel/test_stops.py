@@ -85,7 +85,7 @@ def test_kernel_decode_of_statement_rows_between_changes_matches_python(batch_ro
 def test_tables_without_a_kernel_plan_are_decoded_in_python(
     kind: str, every: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are the Python decoder's, which keeps the events for a while."""
+    """The decoder keeps such tables in Python for a while."""
     make = plan_module.table_plan
 
     def some(loop: Any, plan: Any, sides: Any) -> Any:
@@ -114,7 +114,6 @@ def test_tables_without_a_kernel_plan_are_decoded_in_python(
 def test_kernel_falls_back_to_python_at_an_unreadable_row_without_losing_rows(
     kind: str, batch_rows: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop stops in front of the very row that it can't read, and forgets none before it."""
     make = _values.column_program
 
     def without_last_label(code: int, metadata: int, schema: Any, excluded: bool = False) -> Any:
@@ -149,7 +148,6 @@ def test_kernel_falls_back_to_python_at_an_unreadable_row_without_losing_rows(
 
 
 def test_table_map_registry_has_the_same_bound_in_both_implementations() -> None:
-    """The bound of the registry is the same, whoever counts."""
     log = RowLog()
     for table_id in range(10, 1034):
         ints(table_id, table_id=table_id, log=log)
@@ -186,7 +184,7 @@ def test_kernel_makes_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.Monkey
 def test_refused_kernel_plan_is_requested_once_for_all_ids_of_a_table(
     by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such rows come in whole batches, and their plan is asked for once."""
+    """All rows come in one batch."""
     asked: list[object] = []
 
     def refusing(loop: Any, plan: Any, sides: Any) -> None:
@@ -321,7 +319,6 @@ def test_file_without_an_ordinal_is_rejected_by_both_implementations() -> None:
 
 
 def test_image_with_a_column_missing_from_the_struct_stops_after_earlier_rows() -> None:
-    """An image without the new column is read; one with it stops the read, after the rows."""
     both = [(INT, 0), (ColumnSchema("d", "int"), 0)]
     log = RowLog()
     log.table_map(both)
@@ -378,7 +375,6 @@ def test_row_positions_beyond_4_gib_increase_in_both_implementations() -> None:
 
 
 def test_kernel_decoder_supports_a_reordered_large_string_schema() -> None:
-    """Text of another width: the Python decoder makes all batches."""
     log = ints(1, 2)
     large = pa.schema(
         [

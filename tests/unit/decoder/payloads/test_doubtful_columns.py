@@ -135,7 +135,7 @@ FULL = '{"id":2,"v":"x","j":true,"s":"s","vv":"v"}'
 def test_unreliable_columns_of_before_images_are_skipped_and_listed_as_missing(
     kind: str, by_hand: list[Event]
 ) -> None:
-    """Whatever the bytes are; what is not known to be stored is taken for virtual."""
+    """Columns that are not known to be stored are treated as virtual."""
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE), image(2, TRUE))
     short = '{"id":1,"s":"s","vv":"v"}'
     assert decoded(kind, update) == [(short, FULL, ["before.v", "before.j"])]

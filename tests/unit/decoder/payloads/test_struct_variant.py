@@ -519,7 +519,7 @@ def test_variant_keys_are_sorted_by_utf_16_code_units() -> None:
 
 @pytest.fixture
 def python_implementation() -> Iterator[None]:
-    """The kernel's limit is compiled in: test_kernel_documents.py reaches it."""
+    """The kernel's limit is compiled in: kernel/test_documents.py reaches it."""
     with using("python"):
         yield
 

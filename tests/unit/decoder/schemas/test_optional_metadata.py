@@ -124,7 +124,6 @@ def test_tinyint_width_is_taken_only_from_a_known_tinyint_of_the_same_name() -> 
 
 @pytest.mark.parametrize("virtual", [True, False])
 def test_virtual_flag_is_taken_only_from_a_known_column_of_the_same_type(virtual: bool) -> None:
-    """Of a column of the same name and type; nothing else is taken from there."""
     columns = list(EXPECTED.columns)
     columns[7] = replace(columns[7], virtual=virtual)
     known = replace(EXPECTED, columns=tuple(columns))

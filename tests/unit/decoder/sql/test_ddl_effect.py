@@ -100,7 +100,7 @@ def test_ddl_effect_on_existing_rows_is_classified(sql: str, effect: DdlEffect) 
 
 
 def test_effect_of_added_timestamp_follows_explicit_defaults_for_timestamp() -> None:
-    """What the table became tells; the text does not."""
+    """Only the resulting schema shows it; the statement's text does not."""
     sql = "ALTER TABLE t ADD z TIMESTAMP"
     for explicit, effect in ((True, SHAPE), (False, CHANGING)):
         context = SqlContext(explicit_defaults_for_timestamp=explicit)

@@ -77,14 +77,14 @@ def test_effective_convert_sets_the_table_charset_on_all_versions(version: str) 
     "clauses", ["DROP INDEX i, ADD INDEX i (id)", "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"]
 )
 def test_convert_with_a_recreated_index_leaves_charset_unknown_on_5_6(clauses: str) -> None:
-    """On 5.6 that is nothing to do, and CONVERT TO is not done either."""
+    """On 5.6 this is a no-op, and CONVERT TO is skipped, too."""
     create = "CREATE TABLE t (id INT, b BLOB, KEY i (id), PRIMARY KEY (id)) CHARSET latin1"
     assert altered("5.6.24-log", create, f"{CONVERT}, {clauses}").charset is None
     assert altered("5.7.41-log", create, f"{CONVERT}, {clauses}").charset == "utf8mb4"
 
 
 def test_convert_of_text_in_the_same_charset_leaves_charset_unknown_on_5_6() -> None:
-    """On 5.6 it hangs on the collation then, which is not known here."""
+    """The result depends on the collation, which is not known."""
     create = "CREATE TABLE t (s TEXT CHARSET utf8mb4) CHARSET latin1"
     assert altered("5.6.24-log", create, CONVERT).charset is None
     assert altered("5.7.41-log", create, CONVERT).charset == "utf8mb4"

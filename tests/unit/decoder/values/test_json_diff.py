@@ -191,7 +191,6 @@ def test_random_json_diffs_equal_the_same_changes_of_the_tree(
 def test_json_diff_of_damaged_document_raises_only_malformed_event_error(
     document: bytes, seed: int
 ) -> None:
-    """Never another exception."""
     made = random.Random(seed)
     legs = "".join(made.choice((".a", "[0]", "[last]", ".b")) for _ in range(made.randrange(1, 4)))
     try:

@@ -97,5 +97,4 @@ def test_unreadable_image_gives_no_precomputed_states(image: str) -> None:
 
 
 def test_excluded_key_column_gives_no_precomputed_states() -> None:
-    """By `excludeColumns`."""
     assert prepared(CHANGES, replace(TABLE, columns=TABLE.columns[1:])) is None

@@ -131,7 +131,7 @@ def test_fast_write_is_one_commit_with_its_marker(tmp_path: Path) -> None:
 def test_tombstone_of_unknown_key_is_written_only_with_soft_delete(
     tmp_path: Path, *, soft_delete: bool
 ) -> None:
-    """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
+    """Without soft deletes there is no commit, as with a merge."""
     table = target(tmp_path, pa.int64(), soft_delete=soft_delete)
     merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
     version = table._now().version()
@@ -229,7 +229,7 @@ def test_key_types_and_partitions_decide_between_append_and_merge(
 
 
 def test_key_twice_in_a_batch_is_rejected_by_the_merge(tmp_path: Path) -> None:
-    """A merge refuses it; else both rows would be there without a word."""
+    """An append would write both rows."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "old", (1, 4), False)), 1)
     twice: list[State] = [(1, "a", (1, 5), False), (1, "b", (1, 6), False)]
@@ -264,7 +264,6 @@ def test_compaction_during_fast_write_loses_no_rows(
 def test_foreign_row_with_same_key_during_fast_write_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it was looked for it was not there."""
     table = target(tmp_path, pa.int64())
     rows = states(pa.int64(), (1, "mine", (1, 1), False))
     came = _before_a_write(
