@@ -104,7 +104,12 @@ def test_error_in_cause_or_context_of_caught_exception_is_recovered() -> None:
     outer.__cause__ = None
     outer.__context__ = SparkError(f"org.X: pyspark_mysqlbinlog.errors.PositionError: {error}")
     same(cause_of(outer), error)
-    outer.__context__.__context__ = outer  # a circle ends
+
+
+def test_cause_of_a_circle_of_other_exceptions_is_none() -> None:
+    first, second = RuntimeError("first"), RuntimeError("second")
+    first.__context__, second.__context__ = second, first
+    assert cause_of(first) is None
 
 
 def test_cause_of_package_error_is_itself() -> None:

@@ -284,18 +284,6 @@ def test_packed_history_with_a_table_twice_is_rejected() -> None:
         SchemaHistory.unpack(compressed(json.dumps(plain).encode()))
 
 
-def test_changed_character_never_unpacks_to_another_history() -> None:
-    """A few bits say nothing: bz2's level, and what fills its last byte."""
-    history, noticed = SchemaHistory.unpack(PACKED), 0
-    for index in range(len(PACKED)):
-        other = PACKED[:index] + ("0" if PACKED[index] != "0" else "1") + PACKED[index + 1 :]
-        try:
-            assert SchemaHistory.unpack(other) == history
-        except OffsetError:
-            noticed += 1
-    assert noticed > len(PACKED) - 5
-
-
 def test_history_larger_than_limit_is_neither_packed_nor_unpacked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -312,12 +312,3 @@ def test_client_exception_gives_matching_error_class_and_message(
         assert found.code == (error.args[0] if is_numbered and not is_ours else None)
     if kind is not BinlogPurgedError:
         assert "h:3306" in found.message
-
-
-def test_exactly_17_client_exceptions_are_lost_connections() -> None:
-    """The tables above hold what is told apart; here is where retrying looks."""
-    lost = [case for case in REFUSALS if case[2] is LostConnectionError]
-    assert len(lost) == 17
-    assert not any(
-        issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
-    )

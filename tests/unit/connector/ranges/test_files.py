@@ -172,13 +172,13 @@ def test_end_inside_a_transaction_raises_invalid_position_error(tmp_path: Path) 
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{inside}")
 
 
-def test_damaged_event_raises_checksum_or_malformed_event_error(tmp_path: Path) -> None:
+def test_damaged_event_of_a_table_not_captured_raises_an_error(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(2, "other", 1)
     path = log.xid().write(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
     with pytest.raises(ChecksumError, match="CRC32"):
-        cut(path, "1g", tables="d.*")
+        cut(path, "1g", tables="d.t")
     # A length that does not fit is no end of the file: what follows would be lost.
     at = whole.rindex(b"other") - 30
     for pos in range(at, len(whole) - 40):
@@ -186,7 +186,7 @@ def test_damaged_event_raises_checksum_or_malformed_event_error(tmp_path: Path) 
             break
     path.write_bytes(whole[: pos + 11] + b"\x01" + whole[pos + 12 :])
     with pytest.raises(MalformedEventError, match="cut short or damaged"):
-        cut(path, "1g", tables="d.*")
+        cut(path, "1g", tables="d.t")
 
 
 # --- files that end inside of something
