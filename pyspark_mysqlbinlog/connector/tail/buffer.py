@@ -94,7 +94,7 @@ class LogBuffer:
         boundary: BoundaryState,
         log_bytes: int,
         *,
-        wanted: bool,
+        captured: bool,
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
@@ -104,18 +104,18 @@ class LogBuffer:
             crosses = self._crosses_cut(boundary.position)
             if crosses:
                 self._before_cut = self._tip
-            if is_change or crosses or (wanted and self._is_large(log_bytes)):
+            if is_change or crosses or (captured and self._is_large(log_bytes)):
                 self._close_span()
             self._tip = boundary
             if is_change:
                 self._changes.append(boundary)
-            if wanted:
+            if captured:
                 self._take_transaction(boundary, rows, pieces)
                 self._changed.notify_all()
             self._open.log_bytes += log_bytes
-            if wanted and self._open.log_bytes >= self._granularity:
+            if captured and self._open.log_bytes >= self._granularity:
                 self._close_span()
-            elif is_change and not wanted:
+            elif is_change and not captured:
                 self._open.skip_to(boundary)
             self._transaction, self._transaction_kept = [], 0
 
@@ -144,7 +144,7 @@ class LogBuffer:
                     size = kept[stop] - kept[at]
                     if size:
                         self._append(size, partial(_packed, run, at, stop))
-                    self.boundary(boundary_at(ends[at]), ends[at] - last_end, wanted=size > 0)
+                    self.boundary(boundary_at(ends[at]), ends[at] - last_end, captured=size > 0)
                 last_end = ends[stop - 1]
                 at = stop
             if kept[-1]:
@@ -426,12 +426,12 @@ class LogBuffer:
         if kept[stop] == kept[at]:
             self._open.log_bytes += log_bytes
             return
-        last_wanted = bisect_left(kept, kept[stop], at + 1) - 1
+        last_captured = bisect_left(kept, kept[stop], at + 1) - 1
         events = _packed(run, at, stop) if self._open.is_kept else None
         size = sum(len(each.block.data) for each in events or ())
-        self._open.add(boundary_at(ends[last_wanted]), events, size)
+        self._open.add(boundary_at(ends[last_captured]), events, size)
         self._open.log_bytes += log_bytes
-        if self._open.log_bytes >= self._granularity and last_wanted == stop - 1:
+        if self._open.log_bytes >= self._granularity and last_captured == stop - 1:
             self._close_span()
 
     def _is_large(self, log_bytes: int) -> bool:

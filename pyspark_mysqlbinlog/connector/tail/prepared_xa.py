@@ -181,24 +181,24 @@ class PreparedXaSearch:
         """Return the transaction if it has captured rows, and their tables."""
         state = TransactionState()
         begin = prepared.begin
-        wanted: dict[int, Table | None] = {}
+        captured: dict[int, Table | None] = {}
         tables: set[Table] = set()
         for event in self._inside(self.log.events(prepared.begin), prepared.begin):
             if not state.in_progress:
                 begin = begin._replace(pos=event.start)
-                wanted.clear()
+                captured.clear()
                 tables.clear()
             if event.start == prepared.start:
                 break
             if event.type == _TABLE_MAP:
                 table_id, database, table = parse_table_name(event.body)
-                is_wanted = database not in SYSTEM_DATABASES and self.captures(database, table)
-                wanted[table_id] = (database, table) if is_wanted else None
+                is_captured = database not in SYSTEM_DATABASES and self.captures(database, table)
+                captured[table_id] = (database, table) if is_captured else None
             elif event.type in OPERATIONS:
                 table_id = table_id_of(event.body)
-                if table_id not in DUMMY_TABLE_IDS or table_id in wanted:
+                if table_id not in DUMMY_TABLE_IDS or table_id in captured:
                     # Without table map: the reading of its rows reports it.
-                    name = wanted.get(table_id, ("", ""))
+                    name = captured.get(table_id, ("", ""))
                     tables |= set() if name is None else {name}
             state.follow(event, _statement(event) if event.type == _QUERY else None)
         if not tables:

@@ -169,7 +169,7 @@ class TransactionScanner:
             self.boundary = boundary_at(run.end)
             self._buffer.transactions(run, self._log_bytes, boundary_at)
             gtids.executed = self.boundary.executed
-            self._tell_wanted(run)
+            self._report_captured(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
             self._begin_transaction()
@@ -252,7 +252,7 @@ class TransactionScanner:
             self._log_bytes += xa.end - xa.begin
             self._kept_any = True
 
-    def _tell_wanted(self, run: Run) -> None:
+    def _report_captured(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
         kept = run.kept_until
         if self._lag is None or not kept[-1]:
@@ -280,7 +280,7 @@ class TransactionScanner:
     def _take_boundary(self, boundary: BoundaryState) -> None:
         self.boundary, self._late = boundary, None
         self._buffer.boundary(
-            boundary, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
+            boundary, self._log_bytes, captured=self._kept_any, rows=self._rows, pieces=self._pieces
         )
         if self._kept_any:
             self._buffer.wait_for_room()

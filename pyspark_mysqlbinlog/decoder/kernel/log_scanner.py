@@ -199,8 +199,8 @@ class LogScanner:
     def learn(self, event: Event) -> None:
         """Add a table map that the filter was fed, so that the scan may pass it."""
         if event.type == _TABLE_MAP and self._filtering is not None:
-            is_wanted = self._filtering.is_captured_id(table_id_of(event.body))
-            self._scanner.learn(event.body, is_wanted)
+            is_captured = self._filtering.is_captured_id(table_id_of(event.body))
+            self._scanner.learn(event.body, is_captured)
 
     def forget_maps(self) -> None:
         """Require every captured table's map to be parsed again."""
@@ -295,7 +295,7 @@ class LogScanner:
             scanner.skip_rows()
         else:
             scanner.scan_group(
-                group.wanted_ids,
+                group.captured_ids,
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,

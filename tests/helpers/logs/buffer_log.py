@@ -32,26 +32,26 @@ class Log:
     Attributes
     ----------
     here : the last boundary, as it is spelled now.
-    wanted : (number, end) of every wanted transaction, its end as it was first spelled.
+    captured : (number, end) of every captured transaction, its end as it was first spelled.
     """
 
     buffer: LogBuffer
     here: Position
-    wanted: list[tuple[int, Position]] = field(default_factory=list)
+    captured: list[tuple[int, Position]] = field(default_factory=list)
     count: int = 0
 
     def transaction(
-        self, size: int = 100, *, wanted: bool = True, number: int | None = None
+        self, size: int = 100, *, captured: bool = True, number: int | None = None
     ) -> Position:
         """`size` bytes long; the number goes along as its event's table id."""
         if number is None:
             self.count += 1
             number = self.count
         end = self.here._replace(pos=self.here.pos + size)
-        if wanted:
+        if captured:
             self.buffer.append([self.event(number, size)])
-            self.wanted.append((number, end))
-        self.buffer.boundary(mark(end), size, wanted=wanted)
+            self.captured.append((number, end))
+        self.buffer.boundary(mark(end), size, captured=captured)
         self.here = end
         return end
 

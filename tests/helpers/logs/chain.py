@@ -75,7 +75,7 @@ class Chain:
         return RangePartition(start, log.end(), history.pack(), (), True, blocks, log=log)
 
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
-        """The wanted events, in blocks that end anywhere."""
+        """The captured events, in blocks that end anywhere."""
         log = FileLog.find(str(self.folder))
         filtering = EventFilter(options.table_filter(True).captures, operations=options.operations)
         kept = []
@@ -96,10 +96,10 @@ class Chain:
                 kind = VariantType()
             case "struct":
                 columns = options.column_filter(True)
-                wants = options.table_filter(True).captures
-                wanted = [one for one in self.schemas if wants(one.database, one.table)]
+                captures = options.table_filter(True).captures
+                captured = [one for one in self.schemas if captures(one.database, one.table)]
                 nested = options.table_filter(True).nests
-                kind = payload_type(wanted, options.struct_options, columns, nested=nested)
+                kind = payload_type(captured, options.struct_options, columns, nested=nested)
         return arrow_schema(output_schema(kind, rescued=options.rescues))
 
 

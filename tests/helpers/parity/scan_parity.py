@@ -33,8 +33,8 @@ __all__ = [
     "compare",
     "framed",
     "in_format",
-    "wants",
-    "wants_half",
+    "captures",
+    "captures_half",
 ]
 
 FILE = "mysql-bin.000001"
@@ -42,11 +42,11 @@ MARKER = HEADER_LENGTH + 12  # before the events of a payload: see protocol/bloc
 Captures = Callable[[str, str], bool]
 
 
-def wants(database: str, table: str) -> bool:
+def captures(database: str, table: str) -> bool:
     return table in {"t", "u"}
 
 
-def wants_half(database: str, table: str) -> bool:
+def captures_half(database: str, table: str) -> bool:
     return bool(zlib.crc32(f"{database}.{table}".encode()) & 1)
 
 
@@ -80,7 +80,7 @@ class Outcome:
     def end(self, walker: EventReader, filtering: EventFilter, error: Exception | None) -> Outcome:
         self.error = "" if error is None else f"{type(error).__name__}: {error}"
         # What is said of the last event only, and what its text was read with.
-        passing = {"ended", "statement", "context", "_contexts", "_wants", "_transaction"}
+        passing = {"ended", "statement", "context", "_contexts", "_captures", "_transaction"}
         self.state = {k: v for k, v in vars(filtering).items() if k not in passing}
         transaction = filtering._transaction
         self.state |= {k: getattr(transaction, k) for k in transaction.__slots__ if k != "ended"}
@@ -203,7 +203,7 @@ def compare(
     data: bytes,
     *,
     packets: bool,
-    wanted: Captures = wants,
+    captured: Captures = captures,
     sizes: Callable[[], Iterator[int]] = lambda: iter(lambda: 1 << 20, 0),
     capacity: int = 1 << 16,
     walker: Callable[[], EventReader] = lambda: EventReader(FILE, 4),
@@ -214,9 +214,9 @@ def compare(
     sizes : of the pieces that the log comes in.
     choices : `by_scan`'s.
     """
-    expected = by_both(data, walker(), EventFilter(wanted), packets=packets)
+    expected = by_both(data, walker(), EventFilter(captured), packets=packets)
     stream = Stream(data, sizes(), packets=packets, capacity=capacity)
-    found = by_scan(stream, walker(), EventFilter(wanted), **choices)
+    found = by_scan(stream, walker(), EventFilter(captured), **choices)
     assert found.told == expected.told
     return found
 

@@ -42,22 +42,22 @@ class Follower:
     @classmethod
     @contextmanager
     def of(cls, server: Server, database: str) -> Iterator[Follower]:
-        """Begins with a baseline, as a stream does; one database is wanted."""
+        """Begins with a baseline, as a stream does; one database is captured."""
         # Many connections: see LocalServer.connect.
         settings = server.settings(ssl_mode="DISABLED")
         with ReplicaClient.connect(settings) as client:
 
-            def wants(name: str, table: str) -> bool:
+            def captures(name: str, table: str) -> bool:
                 return name == database
 
             here = current_position(client)
             log = ServerLog(settings)
             history, _ = history_of_server(
-                client, log, here, wants, case_sensitive=True, uncaptured=True
+                client, log, here, captures, case_sensitive=True, uncaptured=True
             )
             tracker = SchemaTracker(
                 history,
-                wants,
+                captures,
                 case_sensitive=True,
                 complete=lambda _: True,
                 explicit_timestamps=explicit_timestamps(client),
@@ -91,8 +91,8 @@ class Follower:
 
     def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
         """What information_schema shows of the database's tables."""
-        wanted = database or self.database
-        found = read_table_schemas(self.client, lambda name, _: name == wanted)
+        captured = database or self.database
+        found = read_table_schemas(self.client, lambda name, _: name == captured)
         return {schema.table: schema for schema in found}
 
 

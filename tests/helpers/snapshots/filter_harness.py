@@ -10,22 +10,24 @@ from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-__all__ = ["GROUP", "Filtered", "filtered", "wants", "xa", "xid"]
+__all__ = ["GROUP", "Filtered", "filtered", "captures", "xa", "xid"]
 
 T = EventType
 Captures = Callable[[str, str], bool]
 
 
-def wants(database: str, table: str) -> bool:
-    """Tables d.t and d.u are wanted, d.x is not."""
+def captures(database: str, table: str) -> bool:
+    """Tables d.t and d.u are captured, d.x is not."""
     return database == "d" and table in {"t", "u"}
 
 
 class Filtered:
     """A whole log through the filter."""
 
-    def __init__(self, events: Iterable[Event], wanted: Captures = wants, **settings: Any) -> None:
-        self.filtering = EventFilter(wanted, **settings)
+    def __init__(
+        self, events: Iterable[Event], captured: Captures = captures, **settings: Any
+    ) -> None:
+        self.filtering = EventFilter(captured, **settings)
         self.kept: list[Event] = []
         self.ends: list[int] = []
         self.statements: list[StatementKind] = []

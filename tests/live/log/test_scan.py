@@ -47,7 +47,7 @@ def logs() -> dict[str, Log]:
 
 @pytest.fixture
 def log(any_server: Server, logs: dict[str, Log]) -> Log:
-    """(start, end, what is wanted)."""
+    """(start, end, what is captured)."""
     if any_server.name not in logs:
         logs[any_server.name] = write_log(any_server, "t_scan_live")
     return logs[any_server.name]
@@ -95,12 +95,12 @@ def spans_of(
     settings: ServerSettings, log: Log, buffer_bytes: int, granularity: int, which: Implementation
 ) -> list[Span]:
     """What a tail makes of a stretch of log."""
-    start, end, wants = log
+    start, end, captures = log
     mark = BoundaryState(start, SchemaHistory())
     buffer = LogBuffer(mark, capacity=buffer_bytes, granularity=granularity)
     with using(which):
         tail = Tail(
-            settings, server_uuid="", start=mark, captures=wants, buffer=buffer, retry_timeout=60
+            settings, server_uuid="", start=mark, captures=captures, buffer=buffer, retry_timeout=60
         )
         tail.start()
         try:
@@ -140,8 +140,8 @@ def partition_of(log: Log) -> RangePartition:
 
 
 def expected_events(server: Server, log: Log) -> list[Event]:
-    start, end, wants = log
-    filtering = EventFilter(wants)
+    start, end, captures = log
+    filtering = EventFilter(captures)
     events = ReconnectingLog(settings_of(server)).events(start)
     kept = [each for event in events for each in filtering.feed(event)]
     return [event for event in kept if Position.of(event.file, event.end) <= end]

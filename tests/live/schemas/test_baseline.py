@@ -43,12 +43,12 @@ class Followed:
 
     def history(self, start: Position | None) -> SchemaHistory:
         history, end = history_of_server(
-            self.client, self.log, start, self.wants, case_sensitive=True
+            self.client, self.log, start, self.captures, case_sensitive=True
         )
         assert start is None or end >= start
         return history
 
-    def wants(self, database: str, table: str) -> bool:
+    def captures(self, database: str, table: str) -> bool:
         return database == self.database
 
     def columns(self, history: SchemaHistory, position: Position, table: str) -> list[str] | None:
@@ -171,7 +171,7 @@ def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Follow
         "DROP TABLE gone",
     )
     by_server = followed.history(None)
-    by_log = history_of_log(followed.log, start, followed.wants)
+    by_log = history_of_log(followed.log, start, followed.captures)
     for table in ("t", "u"):
         expected = by_server.at(followed.here(), followed.database, table)
         assert expected is not None
@@ -180,7 +180,7 @@ def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Follow
 
 
 def test_constant_ddl_of_uncaptured_tables_does_not_prevent_a_baseline(followed: Followed) -> None:
-    """Only DDL of what is wanted makes the look at information_schema start over."""
+    """Only DDL of what is captured makes the look at information_schema start over."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE other (id INT)")
     stop = threading.Event()
 
@@ -227,7 +227,7 @@ def test_create_if_not_exists_gives_no_schema_before_a_later_alter(followed: Fol
 
 
 def test_baseline_includes_uncaptured_tables_and_database_charset(followed: Followed) -> None:
-    """A rename may make one wanted; those in databases of wanted tables come first."""
+    """A rename may make one captured; those in databases of captured tables come first."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE _t_new (id INT, v INT)")
     history, _ = history_of_server(
         followed.client,
@@ -326,7 +326,7 @@ def race(followed: Followed, baselines: int) -> None:
     """
     followed.run("CREATE TABLE t (c0 INT)", "CREATE TABLE still (id INT)")
     tracker = SchemaTracker(
-        followed.history(None), followed.wants, case_sensitive=True, complete=lambda _: True
+        followed.history(None), followed.captures, case_sensitive=True, complete=lambda _: True
     )
     # A look at information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
     longer = 5 if followed.server.version().startswith("9.") else 1

@@ -69,22 +69,24 @@ def test_statistics_of_both_implementations_equal_the_listed_entries(path: Path)
     assert found.items() <= {each[0]: each[1:] for each in transactions}.items()
 
 
-SCENARIOS = ("numbers", "temporals", "strings", "json_docs", "geometry", "wide")
+SCENARIOS = [
+    (folder, scenario)
+    for scenario in ("numbers", "temporals", "strings", "json_docs", "geometry", "wide")
+    for folder in ("binlogs57", "binlogs97")
+    # Recorded on 5.7 only.
+    if (folder, scenario) != ("binlogs97", "wide")
+]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("folder", ["binlogs57", "binlogs97"])
+@pytest.mark.parametrize(("folder", "scenario"), SCENARIOS)
 def test_inserted_minus_deleted_rows_equal_the_row_count_of_select(
     folder: str, scenario: str
 ) -> None:
     file = DATA / folder / f"{scenario}.json"
-    if not file.exists():
-        assert (folder, scenario) == ("binlogs97", "wide")
-        return
     described = json.loads(file.read_text(encoding="utf-8"))
-    told = numbers(*(file.parent / name for name in described["files"]))
+    found = numbers(*(file.parent / name for name in described["files"]))
     for table, shown in described["tables"].items():
-        operations = told.tables.get((described["database"], table), {})
+        operations = found.tables.get((described["database"], table), {})
         rows = {op: each.rows for op, each in operations.items()}
         assert rows.get("c", 0) - rows.get("d", 0) == len(shown["rows"]), table
 

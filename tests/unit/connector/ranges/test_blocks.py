@@ -52,14 +52,14 @@ def until_error(events: Iterable[Event]) -> Found:
 STATEMENTS = frozenset({"truncate", "ddl"})
 
 
-def compare(log: FileLog, partition: RangePartition, wants: Captures) -> Found:
-    expected = until_error(_captured_events(log, partition, wants, operations=STATEMENTS))
+def compare(log: FileLog, partition: RangePartition, captures: Captures) -> Found:
+    expected = until_error(_captured_events(log, partition, captures, operations=STATEMENTS))
     assert (
-        until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(scanned_blocks(log, partition, captures, operations=STATEMENTS)))
         == expected
     )
     assert (
-        until_error(unpack_events(captured_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(captured_blocks(log, partition, captures, operations=STATEMENTS)))
         == expected
     )
     return expected
@@ -102,16 +102,16 @@ def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -
     """As the Python implementation tells them event by event, with the event in front of each."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
-    # Where each transaction ends -> what is wanted up to there.
+    # Where each transaction ends -> what is captured up to there.
     ends: dict[Boundary, int] = {}
-    head, wanted = FileHead(0, 0), 0
+    head, captured = FileHead(0, 0), 0
     for event in log.events(start):
         if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
             head = FileHead(event.timestamp, event.server_id)
-        wanted += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
+        captured += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
         known = after_event(head, event)
         if filtering.ended and known is not None:
-            ends[Boundary(log.position(event.file, event.end), known)] = wanted
+            ends[Boundary(log.position(event.file, event.end), known)] = captured
     steps = SubBatchBoundaries(size)
     partition, everything = part(start, log.end()), lambda *_: True
     for _ in scanned_blocks(log, partition, everything, operations=frozenset(), boundaries=steps):
@@ -121,7 +121,9 @@ def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -
         found.append(boundary)
     assert found
     assert {*found} <= ends.keys()
-    lengths = [last - first for first, last in pairwise([0, *map(ends.__getitem__, found), wanted])]
+    lengths = [
+        last - first for first, last in pairwise([0, *map(ends.__getitem__, found), captured])
+    ]
     assert min(lengths[:-1]) >= size
     # The last one of a file is not told, but the next.
     assert max(lengths) < size + 2 * max(last - first for first, last in pairwise(ends.values()))

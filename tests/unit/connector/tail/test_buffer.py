@@ -41,7 +41,7 @@ def test_small_transactions_share_a_buffer_span() -> None:
 
 def test_transaction_without_captured_changes_advances_only_the_tip() -> None:
     log = new_log()
-    end = log.transaction(wanted=False)
+    end = log.transaction(captured=False)
     assert log.buffer.last_boundary_within(at(4), None) is None
     assert log.buffer.tip == mark(end)
     assert log.buffer.advance_to_tip() == mark(end)
@@ -53,7 +53,7 @@ def ddl(log: Log, number: int) -> Position:
     end = log.here._replace(pos=log.here.pos + 10)
     schema = TableSchema("d", f"t{number}", ())
     history = log.buffer.tip.history.with_table(end, schema)
-    log.buffer.boundary(BoundaryState(end, history), 10, wanted=False)
+    log.buffer.boundary(BoundaryState(end, history), 10, captured=False)
     log.here = end
     return end
 
@@ -70,7 +70,7 @@ def test_batch_ends_after_a_bounded_number_of_schema_changes(rows_between: int) 
             end = here._replace(pos=here.pos + 100)
             log.count += 1
             log.buffer.append([log.event(log.count, 100)])
-            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, wanted=True)
+            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, captured=True)
             log.here = end
     start, changes, rows = at(4), [], []
     while (end_mark := log.buffer.last_boundary_within(start, None)) is not None:
@@ -90,9 +90,9 @@ def test_batch_ends_after_a_bounded_number_of_schema_changes(rows_between: int) 
 def test_span_after_ddl_starts_with_its_schemas_and_pending_xa() -> None:
     """Whoever fetches it begins there, and must know the prepared XA of that place."""
     log = new_log(granularity=100_000)
-    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, wanted=False)
+    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, captured=False)
     behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
-    log.buffer.boundary(behind, 10, wanted=False)
+    log.buffer.boundary(behind, 10, captured=False)
     log.here = at(114)
     log.transaction(100)
     (span,) = log.buffer.finished()
@@ -112,11 +112,11 @@ def test_boundary_after_ddl_becomes_the_start_of_the_next_file_at_a_rotation() -
 
 def test_traffic_not_captured_counts_as_log_bytes_but_gives_no_boundary() -> None:
     log = new_log()
-    log.transaction(300, wanted=False)
-    wanted = log.transaction(100)
-    log.transaction(500, wanted=False)
-    assert log.buffer.last_boundary_within(at(4), None) == mark(wanted)
-    spans = log.buffer.spans(at(4), wanted)
+    log.transaction(300, captured=False)
+    captured = log.transaction(100)
+    log.transaction(500, captured=False)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(captured)
+    spans = log.buffer.spans(at(4), captured)
     assert spans is not None
     assert [span.log_bytes for span in spans] == [400]
 
@@ -207,7 +207,7 @@ def test_start_position_keeps_its_file_name_after_a_rotation() -> None:
 
 def test_returned_tip_keeps_its_file_name_after_a_rotation() -> None:
     log = new_log()
-    log.transaction(wanted=False)
+    log.transaction(captured=False)
     tip = log.buffer.advance_to_tip()
     assert tip == mark(at(104))
     log.rotate()
@@ -221,7 +221,7 @@ def test_returned_tip_keeps_its_file_name_after_a_rotation() -> None:
 def test_tip_is_not_returned_while_captured_changes_are_undelivered() -> None:
     log = new_log(granularity=10_000)
     log.transaction()
-    log.transaction(wanted=False)
+    log.transaction(captured=False)
     assert log.buffer.advance_to_tip() is None
     end = log.buffer.last_boundary_within(at(4), None)
     assert end is not None
@@ -236,7 +236,7 @@ def test_transaction_over_the_capacity_keeps_its_span_without_events() -> None:
     for _ in range(50):
         log.buffer.append([log.event(1, 100)])
     end = at(5004)
-    log.buffer.boundary(mark(end), 5000, wanted=True)
+    log.buffer.boundary(mark(end), 5000, captured=True)
     log.here = end
     small = log.transaction(100)
     assert log.buffer.last_boundary_within(at(4), None) == mark(small)

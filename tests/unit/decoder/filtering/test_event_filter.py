@@ -17,7 +17,7 @@ from helpers.logs.events import (
     rows_query_body,
     table_map,
 )
-from helpers.snapshots.filter_harness import GROUP, Filtered, filtered, wants, xa, xid
+from helpers.snapshots.filter_harness import GROUP, Filtered, captures, filtered, xa, xid
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
     Outcome,
@@ -278,7 +278,7 @@ def test_filter_of_random_logs_keeps_captured_rows_and_all_boundaries(
 
 def outcomes(log: LogBuilder | list[Event], **settings: Any) -> list[Outcome]:
     """Of every event."""
-    filtering = EventFilter(wants, **settings)
+    filtering = EventFilter(captures, **settings)
     found = []
     for event in log.events() if isinstance(log, LogBuilder) else log:
         filtering.feed(event)
@@ -350,7 +350,7 @@ def test_rollbacks_of_captured_rows_give_rolled_back_outcomes() -> None:
 
 
 def test_filter_holds_events_after_a_savepoint_and_within_xa() -> None:
-    filtering = EventFilter(wants)
+    filtering = EventFilter(captures)
     log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").xid()
     xa(log, b"a", "t")
     held = []

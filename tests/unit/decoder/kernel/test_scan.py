@@ -27,10 +27,10 @@ from helpers.parity.scan_parity import (
     always,
     by_both,
     by_scan,
+    captures,
     compare,
     framed,
     in_format,
-    wants,
 )
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
@@ -45,18 +45,18 @@ LOGS = sorted(CAPTURED.glob("*.binlog"))
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
 def test_kernel_scan_of_captured_logs_matches_python(path: Path, packets: bool) -> None:
-    """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
+    """Whole, in pieces down to one byte, through buffers large and small; all captured, or some."""
     raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Captures] = [lambda *_: True, lambda *_: False]
     filters += [
         lambda *name, salt=salt: bool(zlib.crc32(f"{salt}{name}".encode()) & 1) for salt in "ab"
     ]
-    for wanted in filters:
+    for captured in filters:
         for size, capacity in ((1 << 20, 1 << 20), (1 << 20, 700), (333, 1 << 16), (64, 64)):
-            compare(data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity)
+            compare(data, packets=packets, captured=captured, sizes=always(size), capacity=capacity)
     if len(data) < 20_000:
-        compare(data, packets=packets, wanted=filters[2], sizes=always(1), capacity=4096)
+        compare(data, packets=packets, captured=filters[2], sizes=always(1), capacity=4096)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
@@ -71,12 +71,12 @@ def test_kernel_scan_of_compressed_logs_matches_python(
         lambda *_: True,
         lambda *name: bool(zlib.crc32(f"a{name}".encode()) & 1),
     ]
-    for wanted in filters:
+    for captured in filters:
         for size, capacity in ((1 << 20, 1 << 20), (333, 1 << 16), (64, 64)):
             found = compare(
-                data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity
+                data, packets=packets, captured=captured, sizes=always(size), capacity=capacity
             )
-            if capacity == 1 << 20 and wanted is filters[0] and not found.error:
+            if capacity == 1 << 20 and captured is filters[0] and not found.error:
                 payloads = [raw for raw in raws if raw[4] == T.TRANSACTION_PAYLOAD_EVENT]
                 assert len(payloads) <= sum(len(run.ends) for run in found.runs) + found.left
 
@@ -85,7 +85,7 @@ def test_kernel_scan_of_compressed_logs_matches_python(
 def test_kernel_scan_creates_fewer_events_than_the_log_has(name: str) -> None:
     """Only the first table map of a table makes an event."""
     raws = raws_in(CAPTURED / f"{name}.001.binlog")
-    found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
+    found = compare(b"".join(raws), packets=False, captured=lambda *_: True, capacity=1 << 20)
     assert found.runs
     assert found.left < len(raws)
 
@@ -116,7 +116,7 @@ def test_kernel_scan_of_a_long_transaction_creates_few_events() -> None:
 
 @pytest.mark.parametrize("whole_maps", [True, False])
 def test_kernel_scan_creates_more_events_with_whole_maps(whole_maps: bool) -> None:
-    """Those of wanted tables come as events until an equal one was learnt."""
+    """Those of captured tables come as events until an equal one was learnt."""
     log = LogBuilder().format_description()
     for table_id in (1, 1, 2, 1, 2, 3):
         log.begin().rows(table_id, "t", 1).rows(9, "x", 1).xid()
@@ -132,7 +132,7 @@ def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
     log.begin().rows(1, "t", *range(100_000)).xid()
     raws = log.raws
     data = framed(raws) + b"\x01\x00\x00\x00\xfe"
-    expected = by_both(data, EventReader(FILE, 4), EventFilter(wants), packets=True)
+    expected = by_both(data, EventReader(FILE, 4), EventFilter(captures), packets=True)
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -149,7 +149,7 @@ def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
     with ours:
         ours.settimeout(20)
         stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF, at_end=lambda: None)
-        found = by_scan(stream, EventReader(FILE, 4), EventFilter(wants))
+        found = by_scan(stream, EventReader(FILE, 4), EventFilter(captures))
     peer.join()
     assert found.told == expected.told
     assert found.left < 20

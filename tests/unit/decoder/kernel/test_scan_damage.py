@@ -11,7 +11,7 @@ import pytest
 import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED, raws_in
-from helpers.parity.scan_parity import always, compare, framed, wants_half
+from helpers.parity.scan_parity import always, captures_half, compare, framed
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
 
 
@@ -41,7 +41,7 @@ def test_kernel_scan_of_logs_with_flipped_bits_matches_python(name: str, packets
         damaged = flipped(data, chance)
         size = chance.choice([100, 1000, 1 << 20])
         found = compare(
-            damaged, packets=packets, wanted=lambda *_: True, sizes=always(size), capacity=3000
+            damaged, packets=packets, captured=lambda *_: True, sizes=always(size), capacity=3000
         )
         errors.add(found.error.partition(":")[0])
     assert len(errors - {""}) > 1
@@ -58,7 +58,7 @@ def test_kernel_scan_of_flipped_bits_under_valid_checksums_matches_python(name: 
         damaged[at] = with_checksums([flipped(raws[at], chance)])[0]
         packets = chance.random() < 0.5
         data = framed(damaged) if packets else b"".join(damaged)
-        errors.add(compare(data, packets=packets, wanted=wants_half).error.partition(":")[0])
+        errors.add(compare(data, packets=packets, captured=captures_half).error.partition(":")[0])
     assert len(errors - {""}) > 2
 
 
@@ -101,7 +101,7 @@ def test_kernel_scan_of_dropped_doubled_and_reordered_events_matches_python(seed
     compare(
         data,
         packets=packets,
-        wanted=lambda *name: not salt or bool(zlib.crc32(f"{salt}{name}".encode()) & 1),
+        captured=lambda *name: not salt or bool(zlib.crc32(f"{salt}{name}".encode()) & 1),
         sizes=always(size),
         capacity=chance.choice([500, 5000, 1 << 16]),
     )

@@ -104,5 +104,5 @@ def test_payload_without_a_whole_transaction_is_rejected_by_both_implementations
     log.begin(1).rows(1, "t", 1).xid()
     in_payload(log, 2, *(payload_body(inner(each)) for each in bodies))
     log.begin(3).rows(1, "t", 2).xid()
-    found = compare(b"".join(log.raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
+    found = compare(b"".join(log.raws), packets=False, captured=lambda *_: True, capacity=1 << 20)
     assert "TRANSACTION_PAYLOAD" in str(found.error)
