@@ -1,4 +1,4 @@
-"""inspect on random and damaged logs: both tallies agree, and nothing but a typed error ends it."""
+"""Inspection of random and damaged logs: equal statistics, and no errors other than typed ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.corrupt_logs import damaged
 from helpers.logs.made_logs import logs, tables
 from helpers.parity.fuzzing import fuzz
@@ -28,7 +28,7 @@ EXAMPLES = 60
 
 
 def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, str]:
-    """The numbers up to an error, and the error."""
+    """Return the statistics up to the first error, and the text of the error."""
     told = LogStatistics()
     with using(implementation):
         source = BinlogFiles([str(path)])
@@ -40,7 +40,7 @@ def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, 
 
 
 def shown(path: Path, form: str) -> str:
-    """Show all events in a form; return the error."""
+    """Format all events in a form; return the text of the error, if any."""
     source = BinlogFiles([str(path)])
     entries = Entries(source)
     try:

@@ -1,4 +1,4 @@
-"""Our error, out of what Spark prints: each class, each place, in each of Spark's pages."""
+"""`cause_of`: each error class, with any location, from each kind of message of Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLASSES = [
     if inspect.isclass(value) and issubclass(value, MySQLBinlogError)
 ]
 
-# What Spark prints around a line: classic sessions and Connect, driver and executors.
+# Spark's text around the error's line: classic sessions and Connect, driver and executors.
 PAGES = {
     "the line alone": "{}",
     "analysis": "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: {}\n"
@@ -38,11 +38,11 @@ PAGES = {
 
 
 class SparkError(Exception):
-    """Stands for Spark's: what it is called and what class it is does not matter."""
+    """A stand-in for Spark's exceptions, whose name and class do not matter."""
 
 
 def printed(error: MySQLBinlogError) -> str:
-    """The traceback that Python's process sends to Spark."""
+    """Return the traceback that the Python process sends to Spark."""
     try:
         raise error
     except MySQLBinlogError:
@@ -135,7 +135,7 @@ def test_cause_of_no_exception_is_none() -> None:
 
 
 class LostGatewayError(Exception):
-    """Py4J's errors ask the JVM for their text."""
+    """An error like those of Py4J, which request their text from the JVM."""
 
     def __str__(self) -> str:
         raise ConnectionError("the JVM is gone")
@@ -152,13 +152,13 @@ def test_unknown_error_class_becomes_base_error_with_its_location() -> None:
     found = cause_of(SparkError("pyspark_mysqlbinlog.errors.NewError: no (at b.000001:4)"))
     assert type(found) is MySQLBinlogError
     assert (found.message, found.file, found.position) == ("NewError: no", "b.000001", 4)
-    # A name of the module that is no error.
+    # The module has this name, but it is not an error class.
     assert type(cause_of(SparkError("pyspark_mysqlbinlog.errors.re: no"))) is MySQLBinlogError
 
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_error_class_has_its_own_one_line_hint(kind: type[MySQLBinlogError]) -> None:
-    # The base's is for bugs.
+    # The hint of the base class is for bugs.
     assert kind is MySQLBinlogError or kind.hint != MySQLBinlogError.hint
     assert len(kind.hint.splitlines()) == 1
 

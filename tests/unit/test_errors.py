@@ -1,4 +1,4 @@
-"""The tree of errors: as it is drawn, and as it travels between processes."""
+"""The error classes: exports, the documented hierarchy, and pickling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_error_tree_in_docstring_equals_class_hierarchy() -> None:
     assert errors.__doc__ is not None
     lines = re.findall(r"^    ([ │├└─]*)(\w+Error)\b", errors.__doc__, re.MULTILINE)
     drawn: dict[str, str] = {}
-    # The branch that is being drawn: how far in each of its errors stands.
+    # The current branch, as (indentation, error).
     branch: list[tuple[int, str]] = []
     for rule, name in lines:
         while branch and branch[-1][0] >= len(rule):
@@ -42,7 +42,7 @@ def test_error_tree_in_docstring_equals_class_hierarchy() -> None:
 
 @pytest.mark.parametrize("kind", [*tree()])
 def test_every_error_class_survives_pickling(kind: type[MySQLBinlogError]) -> None:
-    """Errors cross from executors to the driver."""
+    """Errors are sent from executors to the driver."""
     error = kind("two\nlines", file="b.000001", position=4, table="d.t")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind

@@ -1,4 +1,4 @@
-"""Which names are one."""
+"""Case folding of names."""
 
 from __future__ import annotations
 

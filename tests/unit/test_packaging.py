@@ -1,4 +1,4 @@
-"""The files for users that no test can start here: they must fit the package and one another."""
+"""Files for users that no test can run here must fit the package and one another."""
 
 from __future__ import annotations
 

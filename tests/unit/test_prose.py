@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = sorted((ROOT / "pyspark_mysqlbinlog").rglob("*.py"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
-# What to write instead, by the expression that finds a word.
+# Expression that finds a discouraged word -> what to write instead.
 INSTEAD = {
     r"anew": "again",
     r"nobody|whoever": "name the actor, or use the passive",
@@ -34,7 +34,7 @@ INSTEAD = {
     r"whole numbers?": "integer",
 }
 _FOUND = re.compile(rf"\b(?:{'|'.join(INSTEAD)})\b", re.IGNORECASE)
-# Of a line: its file and a part of it -> why the word is right there.
+# (file, part of a line in it) -> why the word is correct there.
 ALLOWED = {
     ("docs/contributing/style.md", ""): "it quotes the words",
     ("pyspark_mysqlbinlog/connector/tail/lag.py", "lag behind its server"): "lag",
@@ -47,13 +47,13 @@ ALLOWED = {
     ("docs/reference/errors.md", "the stream was behind"): "lag",
     ("docs/reference/glossary.md", "delivery is behind"): "lag",
 }
-# From Python 3.12 on, the text of an f-string is a token of another kind.
+# From Python 3.12 on, the text of an f-string has a token type of its own.
 _PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """The comments and strings of a module, with their first line."""
+    """Yield the comments and strings of a module, with their first line numbers."""
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             # A string without a space is a name.
@@ -62,7 +62,7 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _found(text: str, first: int) -> Iterator[tuple[int, str]]:
-    """The lines of a text, without code in it, that have one of the words."""
+    """Yield the lines of a text that contain one of the words outside code."""
     plain = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     for number, line in enumerate(plain.splitlines(), first):
         if _FOUND.search(line):

@@ -1,4 +1,4 @@
-"""Samples of cases: the same ones with the same seed, and other ones with another."""
+"""Samples of test cases: the same seed gives the same cases, another seed gives others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.servers.mysql57 import MySQL57Server
 
 
 class Case:
-    """What `take_samples` asks of a test's case.
+    """A test case with the attributes that `take_samples` uses.
 
     marks : of the test.
     params : of the case; their values are its id.
@@ -35,7 +35,7 @@ class Case:
 
 
 def taken(cases: list[Any], seed: str, **settings: Any) -> list[str]:
-    """The cases that a run with this seed has."""
+    """Return the ids of the cases that a run with this seed takes."""
     take_samples(cases, seed, is_whole=settings.pop("is_whole", False), **settings)
     return [case.nodeid for case in cases if not case.get_closest_marker("slow")]
 
@@ -45,7 +45,7 @@ def numbered(test: str, count: int, *marks: pytest.MarkDecorator) -> list[Any]:
 
 
 def live() -> list[Any]:
-    """400 cases that depend on a server, in 31 files; and some that do not."""
+    """Return 400 cases of a live server, in 31 files, and some other cases."""
     cases = numbered("live/test_many.py::test_a", 100)
     for number in range(30):
         cases += numbered(f"e2e/test_{number}.py::test_b", 10)
@@ -92,14 +92,14 @@ def test_newer_server_sample_has_given_size_and_at_most_25_cases_per_file() -> N
 
     assert part(1, 60) == part(1, 60)
     assert len(part(1, None)) == 400
-    assert len(part(1, 1000)) == 325  # 25 of the file that has 100
+    assert len(part(1, 1000)) == 325  # 25 of the 100 cases in one file
     seen: set[str] = set()
     for seed in range(60):
         found = part(seed, 60)
         assert len(found) == 60
         assert sum("test_many" in nodeid for nodeid in found) <= 25
         seen |= found
-    # Whatever is left out today runs some day.
+    # Cases that one seed leaves out run with others.
     assert len(seen) > 350
 
 

@@ -1,4 +1,4 @@
-"""The errors of what comes before a first row: the way to the server, accounts, names."""
+"""Errors before the first row: connection, accounts, settings and names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_unknown_host_fails_without_retry(
     assert error.name == "ConnectionFailedError"
     assert error.message.startswith("unknown host: no-such-host.invalid:")
     assert error.message.endswith("check the option host")
-    # Another try would find nothing either.
+    # A retry would not find the host either.
     assert "gave up after" not in error.message
 
 
@@ -40,7 +40,7 @@ def test_closed_port_fails_after_three_tries(
 
 
 class Listener:
-    """Somebody who greets whoever connects, and says nothing more."""
+    """A server that sends a greeting to each connection, and nothing more."""
 
     def __init__(self, greeting: bytes) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -130,7 +130,7 @@ def test_missing_select_on_a_named_table_raises_unknown_table_error(
 ) -> None:
     here = shop.position()
     reads = account(shop, REPLICATION)
-    # From behind its CREATE TABLE, so that only the server could tell its columns.
+    # After the CREATE TABLE, so that only the server could provide the columns.
     error = reading(reads, tables="shop.orders", startingOffset=f"{here[0]}:{here[1]}")
     assert error.name == "UnknownTableError"
     assert "SELECT grant" in error.message
@@ -205,7 +205,7 @@ def test_misspelled_table_raises_unknown_table_error(
 def test_unknown_option_is_rejected_with_a_suggestion_and_without_its_value(
     given: str, meant: str, shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
-    # Its value may be the secret: `fails` looks for it in all that is shown.
+    # The value may be a secret: `fails` checks that it is not shown.
     error = reading(account(shop), tables="shop.orders", **{given: SECRET})
     assert error.name == "OptionError"
     assert error.message == f"unknown option {given.lower()!r}: did you mean {meant}?"

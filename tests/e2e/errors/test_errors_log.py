@@ -1,4 +1,4 @@
-"""The errors of what a log holds: statements, damage, and columns that do not fit."""
+"""Errors caused by a binlog's contents: statements, damage, and columns that do not match."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_statement_format_stops_the_stream_after_earlier_rows(
     )
     assert error.name == "StatementFormatError"
     assert error.message.endswith("(at mysql-bin.000002:1047, table fx_statements.t)")
-    # What was logged as rows before it is delivered first.
+    # The row that was logged before the statement is delivered first.
     assert [json.loads(row.after) for row in rows] == [{"id": 1, "v": 1}]
 
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A copy of a captured log with one bit flipped inside the values of its first rows event."""
+    """Return a copy of a recorded binlog with one bit flipped in its first rows event."""
     (tmp_path / "damaged").mkdir()
     copy = tmp_path / "damaged" / "numbers.001.binlog"
     data = bytearray((CAPTURED / copy.name).read_bytes())
@@ -72,8 +72,8 @@ def test_bad_checksum_in_a_file_raises_checksum_error(
     assert error.message.endswith(f"(at {damaged.name}:1017)")
 
 
-# What a file can suffer: what is done to its bytes -> the error, and words of it. The first rows
-# event is at 1017.
+# A damage, its function on the file's bytes, the error's name, and a part of its message. The first
+# rows event is at 1017.
 DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
     ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
@@ -111,7 +111,7 @@ def test_damaged_file_is_rejected_with_its_name(
     assert copy.name in error.message
 
 
-# Of rotations.001 to .005, which were mysql-bin.000002 to .000006: the names they get.
+# Names given to copies of rotations.001 to .005, which were mysql-bin.000002 to .000006.
 ACCIDENTS: list[dict[int, str]] = [
     {1: "mysql-bin.000002", 4: "mysql-bin.000005"},
     {2: "mysql-bin.000001", 4: "mysql-bin.000002"},
@@ -160,7 +160,6 @@ def test_truncated_file_ends_at_last_boundary_unless_another_file_follows(
 def test_table_map_that_differs_from_create_table_raises_schema_mismatch_error(
     tmp_path: Path, spark: SparkSession, fails: Fails
 ) -> None:
-    """A log whose CREATE TABLE says something else than its table maps."""
     copy = tmp_path / "gtid_no_checksum.001.binlog"  # without checksums, bytes can be changed
     data = (CAPTURED / copy.name).read_bytes()
     assert data.count(b"v varchar(30)") == 1

@@ -1,4 +1,4 @@
-"""The errors of places that are given and are none."""
+"""Errors of invalid positions in the options startingOffset and endingOffset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helpers.servers import Server
 
 
 def events(server: Server, kind: str) -> list[tuple[str, int, int]]:
-    """(file, start, end) of the events of a kind in the server's first file."""
+    """Return (file, start, end) of the events of a kind in the server's first file."""
     file = server.binlog_files()[0][0]
     rows = server.execute(f"SHOW BINLOG EVENTS IN '{file}'")
     return [(file, int(row[1]), int(row[4])) for row in rows if row[2] == kind]
@@ -53,7 +53,7 @@ def test_ending_offset_past_the_end_of_its_file_is_rejected(
 def test_ending_offset_in_an_unknown_file_is_rejected(
     shop: Server, account: Account, fails: Fails
 ) -> None:
-    """Its number alone would be that of another file."""
+    """The file's number alone is that of another file."""
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     place = f"misspelt.{shop.binlog_files()[0][0].rpartition('.')[2]}:4"
     error = fails(lambda: reads.batch(tables="shop.orders", endingOffset=place))

@@ -1,4 +1,4 @@
-"""A stream of what can't be streamed: our line, and not what becomes of Spark's runner by it."""
+"""Rejected streams: Spark shows the package's error, and no later error of its runner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_stream_with_ending_offset_or_invalid_tables_raises_option_error(
     error = fails(stream.load, trigger=trigger)
     assert (error.name, error.message) == ("OptionError", REFUSED)
     assert "UnboundLocalError" not in error.text
-    # With a schema that is given, nothing is asked of the data source before its reader is made.
+    # With a given schema, Spark does not ask the data source before it creates the reader.
     schema = spark.read.format("mysqlbinlog").option("path", LOG).load().schema
     error = fails(stream.option("tables", "`").schema(schema).load, trigger=trigger)
     assert error.name == "OptionError"

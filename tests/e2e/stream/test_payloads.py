@@ -1,7 +1,7 @@
-"""The payloads through Spark: struct, json and variant of captured logs and of a live server.
+"""The payloads struct, json and variant through Spark, of recorded binlogs and a live server.
 
-The oracle is SELECT, by way of the replay. Of variants Spark's own reader is asked as well: what
-pyspark reads back, the JVM must read the same.
+The expected result is SELECT, compared by replaying the changes. Variants are also read by
+Spark's JVM, which must return the same values as pyspark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
 def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:
-    """A scenario's tables, named literally."""
+    """Return the changes of a scenario, with each of its tables named literally."""
     database = describe(scenario)["database"]
     tables = ", ".join(f"`{database}`.`{table}`" for table in describe(scenario)["tables"])
     frame = spark.read.format("mysqlbinlog").options(
@@ -38,10 +38,10 @@ def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """Rows with Arrow's values: collect() gives timestamps without their zone.
+    """Return rows with Arrow's values, because collect() drops the time zone of timestamps.
 
-    Variants have to be collected, for pyspark's toArrow() fails for a null one; their bytes tell
-    the zones themselves.
+    Variants are collected, because pyspark's toArrow() fails for a null variant; their bytes
+    contain the time zones.
     """
     if frame.schema["after"].dataType != VariantType():
         rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
@@ -82,7 +82,7 @@ def test_streamed_recorded_logs_equal_select(
     serve_captured: Callable[[str], Server],
     tmp_path: Path,
 ) -> None:
-    """From a server that has the logs and not the tables: its structs have to be given."""
+    """The server has the binlogs but not the tables, so the schema is given."""
     server = serve_captured(scenario)
     schemas = captured_schemas(describe(scenario))
     known = read_path(spark, scenario, payload=payload).schema
@@ -113,11 +113,11 @@ def test_streamed_recorded_logs_equal_select(
         replay.assert_equals(schema.database, schema.table, rows)
 
 
-# --- Spark's own reader of variants
+# --- variants read by Spark
 
 
 def exact(text: str) -> Any:
-    """A JSON text by value: numbers compare as numbers, whatever their zeros."""
+    """Return a JSON text as values; numbers are equal regardless of trailing zeros."""
     return json.loads(text, parse_int=Decimal, parse_float=Decimal, strict=False)
 
 
@@ -139,7 +139,6 @@ def test_to_json_of_a_variant_equals_the_json_payload(scenario: str, spark: Spar
 
 
 def test_json_document_in_a_variant_keeps_its_types(spark: SparkSession) -> None:
-    """variant_get of a document's parts, as SELECT shows them."""
     frame = read_path(spark, "json_docs", payload="variant").where("op = 'c'")
     kinds = frame.select(sf.schema_of_variant(sf.expr("variant_get(after, '$.j')")).alias("kind"))
     found = {row.kind for row in kinds.distinct().collect()}
@@ -150,7 +149,7 @@ def test_json_document_in_a_variant_keeps_its_types(spark: SparkSession) -> None
 
 # --- a live table of all types
 
-# column, definition, how SELECT shows it, literals
+# column, definition, SELECT expression, literals of three rows
 COLUMNS: list[tuple[ColumnSchema, str, str, tuple[str, str, str]]] = [
     (ColumnSchema("id", "int", nullable=False), "INT NOT NULL PRIMARY KEY", "id", ("1", "2", "3")),
     (ColumnSchema("t1", "tinyint", 1), "TINYINT(1)", "t1", ("1", "-128", "NULL")),
@@ -195,12 +194,12 @@ Live = tuple[Reads, str, dict[str, str]]
 
 @pytest.fixture
 def live(spark: SparkSession, live_server: Server, database: str) -> Live:
-    """Table `every` on the MySQL for live writes."""
+    """Return reads of the live server, a database, and the options for its table `every`."""
     return Reads(spark, live_server), database, write_every(live_server, database)
 
 
 def write_every(server: Server, database: str) -> dict[str, str]:
-    """Table `every`, after inserts, an update and a delete; the options that read just these."""
+    """Create and change the table `every`; return the options that read only these changes."""
     definitions = ", ".join(f"`{column.name}` {text}" for column, text, _, _ in COLUMNS)
     rows = [", ".join(literals[at] for _, _, _, literals in COLUMNS) for at in range(3)]
     server.execute(f"CREATE TABLE `{database}`.every ({definitions}) ENGINE=InnoDB")
@@ -221,7 +220,7 @@ def every(database: str) -> TableSchema:
 
 
 def select(server: Server, database: str) -> list[tuple[str | None, ...]]:
-    """What SELECT shows, as text."""
+    """Return the rows that SELECT shows, as text."""
     shown = ", ".join(f"CAST({text} AS CHAR)" for _, _, text, _ in COLUMNS)
     return server.execute(
         "SET time_zone = '+00:00', sql_mode = '', NAMES utf8mb4",
@@ -257,7 +256,7 @@ def test_live_table_of_all_types_equals_select(
 def test_mariadb_table_of_all_types_equals_select(
     metadata: str, spark: SparkSession, mariadb: Server
 ) -> None:
-    """What the log itself tells of the columns (FULL) does not change their types."""
+    """Column metadata in the binlog (FULL) does not change the types of the columns."""
     database = f"payloads_{metadata.lower()}"
     (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
     mariadb.execute(f"CREATE DATABASE {database}", f"SET GLOBAL binlog_row_metadata = {metadata}")
@@ -291,7 +290,7 @@ def test_struct_is_the_default_payload_of_one_table(live: Live) -> None:
     ]
     assert frame.where("source.invalid_dates is null").count() == 4
     assert frame.where("source.missing is not null").count() == 0
-    # The update of batch rows by their types: no cast, no parsing.
+    # Conditions on typed columns need no cast and no parsing.
     assert frame.where("after.bu = 18446744073709551615 and after.b1").count() == 1
     assert frame.where("after.ts = timestamp '2026-11-20 10:00:00.000001 UTC'").count() == 1
     assert frame.where("after.dt = timestamp_ntz '9999-12-31 23:59:59.999'").count() == 1
@@ -449,7 +448,7 @@ def test_a_checkpoint_does_not_change_its_payload_by_default(
     wide = options | {"tables": f"{database}.every*"}
 
     def run(**options: str) -> list[str]:
-        """The kinds of `after` in one run with Trigger.AvailableNow."""
+        """Return the type of `after` in each batch with rows of one AvailableNow run."""
         live_server.execute("DELETE FROM every WHERE id = 3", database=database)
         live_server.execute("INSERT INTO every (id) VALUES (3)", database=database)
         kinds: list[str] = []

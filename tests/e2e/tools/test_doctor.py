@@ -1,4 +1,4 @@
-"""What `doctor` calls a stop of a mirror stops a mirror, with the same words."""
+"""Faults that `doctor` reports as a stop do stop a mirror, with the same message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def patient(server: LocalServer, tmp_path: Path) -> Iterator[Patient]:
 
 
 def _reasons(spark: SparkSession, patient: Patient) -> list[str]:
-    """Why a new mirror's query ends, and why its tables are stopped."""
+    """Return why a new mirror's query ends, and why its tables are stopped."""
     checkpoint = str(patient.folder / "checkpoint")
     mirror = DeltaMirror(patient.target, checkpoint, patient.options)
     found = []

@@ -1,4 +1,4 @@
-"""``pyspark-mysqlbinlog ingest`` as a user runs it: loads, follows, stops, says what is wrong."""
+"""``pyspark-mysqlbinlog ingest`` as a user runs it: snapshot, changes, shutdown and errors."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     )
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (30, width))
-    # Its controlling terminal, so that Ctrl-C is one.
+    # The terminal becomes the process's controlling terminal, so that it sends Ctrl-C.
     take = (
         "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY);"
         " os.execv(sys.argv[1], sys.argv[1:])"
@@ -126,7 +126,7 @@ def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
 
 
 class Shown:
-    """What a terminal was sent, without its control characters."""
+    """The text sent to a terminal, without its control characters."""
 
     def __init__(self, end: int) -> None:
         self._sent = b""
@@ -134,7 +134,7 @@ class Shown:
         self._thread.start()
 
     def _read(self, end: int) -> None:
-        # The terminal ends with those who write to it.
+        # Reading fails when the last writer has closed the terminal.
         with contextlib.suppress(OSError):
             while chunk := os.read(end, 65536):
                 self._sent += chunk
@@ -149,7 +149,7 @@ class Shown:
     def wait_for(
         self, database: str, state: str, rows: str, process: subprocess.Popen[bytes]
     ) -> None:
-        """Until the table's line is shown with this state and so many rows."""
+        """Wait until the table's line shows this state and this number of rows."""
         line = re.compile(rf"{database}\.orders +{state} +{rows} ")
         wait_until(
             lambda: process.poll() is not None or line.search(self.text),
@@ -176,7 +176,7 @@ def test_ingest_errors_are_one_line(live_server: Server, database: str, tmp_path
     assert "target: expected target, change_log or both, found neither" in found.stderr
     found = run([*command, "--available-now"])
     assert found.returncode == 1
-    # One line of ours, one of Spark's, and no stack trace.
+    # One line of the package, one of Spark, and no stack trace.
     *_, last = found.stderr.splitlines()
     assert last.startswith("UnknownTableError: "), found.stderr
     assert "\tat " not in found.stderr

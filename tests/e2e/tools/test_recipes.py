@@ -1,9 +1,9 @@
-"""The blocks of code in README and docs: run as they stand there, and compared with SELECT.
+"""Code blocks in README and docs: run as written, and compared with SELECT.
 
-Each test takes a document's blocks out of its text and runs them one after the other, in one Spark
-session and against one database that has changes of keys, deletes and truncates. What is different
-here (the server's address, the lake's folder) is replaced in the text; what can't run here is named
-in `NOT_RUN`, with the reason. A block that is in neither list fails a test.
+Each test extracts the blocks of a document and runs them in order, in one Spark session and on one
+database with changes of keys, deletes and truncates. Values that are different here (the server's
+address, the lake's folder) are replaced in the text. Blocks that cannot run here are listed in
+`NOT_RUN` with the reason. A block that is in neither list fails a test.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MYSQL = "how-to/prepare-mysql.md"
 _PIPELINES = "how-to/declarative-pipelines.md"
 _SNAPSHOT = "how-to/initial-snapshot.md"
 
-# A block's document and a text that only it has -> why it is not run.
+# Document and a text that only this block contains -> why it is not run.
 NOT_RUN = {
     (_CLUSTER, "spark://"): "needs a cluster that jobs are submitted to",
     (_CLUSTER, "venv-pack"): "packs an environment and submits it to YARN or Kubernetes",
@@ -103,7 +103,7 @@ def _delta(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """What the changes leave of an empty table."""
+    """Return the rows that the changes leave in an empty table."""
     table: dict[int, tuple[Any, ...]] = {}
     for row in sorted(rows, key=lambda row: tuple(row["seq"])):
         if row["op"] == "t":
@@ -117,7 +117,7 @@ def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
 
 
 def test_readme_stream_reaches_the_end_of_the_binlog(shop: Shop) -> None:
-    """Its account is the one that all of these tests use."""
+    """The stream uses the account that `open_shop` creates from README."""
     ((_, stream),) = [block for block in blocks("README.md") if block[0] == "python"]
     shop.python(stream)
     query = shop.names["query"]
@@ -128,7 +128,7 @@ def test_readme_stream_reaches_the_end_of_the_binlog(shop: Shop) -> None:
 
 @pytest.fixture
 def tutorial(shop: Shop) -> Iterator[Shop]:
-    """The tutorials' database."""
+    """Yield the shop, with the tutorials' database."""
     shop.server.execute(
         "DROP DATABASE IF EXISTS tutorial",
         "CREATE DATABASE tutorial CHARACTER SET utf8mb4",
@@ -228,7 +228,7 @@ def test_mask_and_filter_example_masks_values_and_drops_rows(shop: Shop) -> None
 
 
 def _customers(shop: Shop, name: str, code: str) -> dict[int, dict[str, Any]]:
-    """The inserted customers that a block's stream delivers, by their keys."""
+    """Return the inserted customers that a block's stream delivers, by their keys."""
     shop.python(code)
     query = shop.names["customers"].writeStream.format("memory").queryName(name).start()
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
@@ -248,7 +248,7 @@ def test_merge_example_equals_select_also_when_a_batch_is_replayed(shop: Shop) -
     define, follow = (code for _, code in runnable(_MERGE))
     shop.python(define)
     shop.write(0)
-    # The log from before this test may have a table of this name with other columns.
+    # Earlier parts of the binlog may contain a table of this name with other columns.
     start = '"{}:{}"'.format(*shop.begin)
     shop.python(follow.replace('"earliest"', start))
     query = shop.names["query"]
@@ -259,7 +259,7 @@ def test_merge_example_equals_select_also_when_a_batch_is_replayed(shop: Shop) -
     shop.write(400)
     shop.wait_for_end(query)
     assert _delta(shop.folder) == shop.selected()
-    # As Spark does with a batch that was not committed.
+    # Spark replays a batch that was not committed.
     options = shop.server.options(tables="shop.orders", startingOffset=start.strip('"'))
     again = shop.spark.read.format("mysqlbinlog").options(**options).load()
     for _ in range(2):
@@ -269,10 +269,9 @@ def test_merge_example_equals_select_also_when_a_batch_is_replayed(shop: Shop) -
 
 @pytest.mark.parametrize("grant", [0, 1])
 def test_initial_snapshot_example_equals_select_with_each_grant(shop: Shop, grant: int) -> None:
-    """With each of the grants that its visibility check can have."""
     define = runnable(_MERGE)[0][1]
     load, *grants = (code for _, code in runnable(_SNAPSHOT))
-    # The account has it already.
+    # The account already has this privilege.
     shop.server.execute("REVOKE PROCESS ON *.* FROM 'spark'@'%'")
     shop.sql(grants[grant])
     shop.python(define)
@@ -314,7 +313,7 @@ def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -
             ["DELETE FROM orders WHERE id = 2", "UPDATE orders SET total = 9 WHERE id = 3"],
         ]
     ):
-        # A time of its own for each, an hour apart.
+        # A separate time for each, an hour apart.
         time = seconds + 3600 * (number + 1)
         shop.server.execute(f"SET timestamp = {time}", *statements, database="shop")
         rows = shop.server.execute("SELECT id, status, total FROM orders", database="shop")
@@ -335,7 +334,7 @@ def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -
 
 
 def _of_84(query: str) -> str:
-    """In the words of 8.4 and later, which have no longer these."""
+    """Return a query as 8.4 and later accept it, without removed statements and variables."""
     query = query.replace("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
     return query.replace("@@expire_logs_days", "@@binlog_expire_logs_seconds")
 
@@ -360,7 +359,7 @@ def test_file_sink_example_writes_changes_that_replay_to_select(shop: Shop) -> N
 
 
 class _Registry(GraphElementRegistry):
-    """What a pipeline's file defines."""
+    """A registry of the views and flows that a pipeline file defines."""
 
     def __init__(self) -> None:
         self.views: dict[str, Callable[[], DataFrame]] = {}
@@ -380,9 +379,10 @@ class _Registry(GraphElementRegistry):
 
 
 def test_last_rows_of_the_auto_cdc_example_equal_select(shop: Shop) -> None:
-    """The last row of each key by `sequence_by`, without deletes: what the flow keeps.
+    """The flow keeps the last row of each key by `sequence_by`, without deletes.
 
-    No connector that these sessions have supports the flow itself; Spark checks its definition.
+    The connectors of these sessions do not support the flow; another test has Spark check its
+    definition.
     """
     code = runnable(_PIPELINES)[0][1]
     shop.sql(runnable(_SNAPSHOT)[1][1])
@@ -420,10 +420,10 @@ def test_spark_accepts_the_auto_cdc_pipeline_in_a_dry_run(shop: Shop) -> None:
         "storage": (project / "storage").as_uri(),
         "libraries": [{"glob": {"include": "orders.py"}}],
     }
-    # JSON is YAML.
+    # JSON is valid YAML.
     (project / "spark-pipeline.yml").write_text(json.dumps(spec), encoding="utf-8")
     home = Path(pyspark.__file__).parent
-    # It starts a server of Spark Connect.
+    # The command starts a Spark Connect server.
     with connect_turn():
         done = subprocess.run(
             [home / "bin" / "spark-pipelines", "dry-run", "--spec", "spark-pipeline.yml"],

@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, Unkn
 USER = "least@'%'"
 STREAM = ("REPLICATION SLAVE ON *.*", "REPLICATION CLIENT ON *.*", "SELECT ON {}.*")
 SNAPSHOT = (*STREAM, "PROCESS ON *.*")
-# The grant that is missing, and the error's type and words; the rest of the words are the server's.
+# The missing grant, the error's type and its words; the rest of the text is the server's.
 MISSING: list[tuple[str, type[MySQLBinlogError], str]] = [
     ("REPLICATION SLAVE ON *.*", AccessDeniedError, "REPLICATION SLAVE"),
     ("REPLICATION CLIENT ON *.*", AccessDeniedError, "REPLICATION CLIENT"),
@@ -26,7 +26,7 @@ Run = Callable[..., list[int]]
 
 @pytest.fixture
 def run(any_server: Server, any_database: str) -> Iterator[Run]:
-    """``run(grants, **options)``: the ids that a stream of such an account delivers."""
+    """``run(grants, **options)`` returns the ids that a stream of such an account delivers."""
     any_server.execute(
         f"CREATE USER {USER} IDENTIFIED BY 's3cret'",
         f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)",

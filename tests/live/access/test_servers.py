@@ -1,4 +1,4 @@
-"""The test servers themselves: what the other tests rely on must hold."""
+"""The test servers themselves: properties that other tests rely on."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_tls_connection_fails_for_clients_that_trust_another_authority(tmp_path:
             server.connect(ssl=distrusting)
 
 
-# --- the captured logs
+# --- the recorded binlogs
 
 
 def test_original_name_of_every_recorded_file_is_found() -> None:
@@ -155,7 +155,7 @@ def test_original_name_of_every_recorded_file_is_found() -> None:
 @pytest.mark.parametrize(
     ("scenario", "events"),
     [
-        # file by file, as many as the file holds
+        # the number of events in each file
         ("rotations", [37, 33, 35, 35, 3]),
         ("gtid_no_checksum", [46, 9]),
         ("json_docs", [370]),

@@ -1,7 +1,7 @@
-"""A snapshot and a stream under global settings of the server give what SELECT shows by default.
+"""Snapshots and streams under changed global settings give what SELECT shows by default.
 
-See `helpers/writers/global_settings.py`; the account has no SUPER. A retry would hide that reading
-a chunk failed, so no attempt may fail.
+See `helpers/writers/global_settings.py`; the account has no SUPER. A retry would hide a failed
+read of a chunk, so no attempt may fail.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_global_settings_do_not_change_snapshot_and_streamed_rows(
         if "binlog_row_image" not in GROUPS[group]:
             assert_snapshot_and_changes(tables, account)
             return
-        # What a session writes depends on its own settings.
+        # Row images depend on the writing session's settings, which are set when it connects.
         with server.connect() as connection, connection.cursor() as writer:
             assert_snapshot_and_changes(tables, account, writer=writer)
 
@@ -136,7 +136,7 @@ def test_failing_init_connect_raises_final_server_error(server: Server, account:
         pytest.raises(ServerError, match="the global init_connect fails for this account") as error,
     ):
         ReplicaClient.connect(settings)
-    # Another try would find the same.
+    # Another attempt would fail in the same way.
     assert not isinstance(error.value, LostConnectionError)
 
 
@@ -147,7 +147,7 @@ LANGUAGES = ("de_DE", "ja_JP")
 def test_dump_errors_are_distinguished_in_every_server_language(
     server: Server, language: str
 ) -> None:
-    """The texts of error 1236 are not translated: not even in a session of that language."""
+    """The texts of error 1236 are not translated, not even in a session of that language."""
     file, end = server.position()
     refusals: list[tuple[str, int, type[Exception]]] = [
         ("no-such-file.000001", 4, BinlogPurgedError),
@@ -184,7 +184,7 @@ def _read_dump(client: ReplicaClient, file: str, pos: int) -> None:
         pass
 
 
-# What only a start of the server sets.
+# Settings that only a server start can set.
 STARTED_WITH = (
     "--query-cache-type=1",
     "--query-cache-size=4M",
@@ -199,8 +199,8 @@ CACHING: dict[str, type[LocalServer]] = {
 
 @pytest.fixture(scope="module", params=CACHING)
 def caching(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that answers a repeated SELECT from its query cache."""
-    request.getfixturevalue(request.param)  # it says what is missing
+    """Yield a server that answers a repeated SELECT from its query cache."""
+    request.getfixturevalue(request.param)  # ends the test if it is missing
     with CACHING[request.param](STARTED_WITH) as server:
         yield server
 
@@ -208,7 +208,7 @@ def caching(request: pytest.FixtureRequest) -> Iterator[Server]:
 def test_query_cache_does_not_change_snapshot_and_streamed_rows(caching: Server) -> None:
     with with_tables(caching, "cached") as tables, plain_account(caching) as account:
         assert_snapshot_and_changes(tables, account)
-        # The same chunks once more, of rows that have changed.
+        # Read the same chunks again, with rows that have changed.
         assert_snapshot_and_changes(tables, account)
 
 
@@ -216,8 +216,8 @@ def test_query_cache_does_not_change_snapshot_and_streamed_rows(caching: Server)
 def test_secure_timestamp_does_not_change_snapshot_and_streamed_rows(
     request: pytest.FixtureRequest, mode: str
 ) -> None:
-    """A session can set `timestamp` to nothing but DEFAULT there."""
-    request.getfixturevalue("mariadb")  # it says what is missing
+    """With secure_timestamp, a session can set `timestamp` only to DEFAULT."""
+    request.getfixturevalue("mariadb")  # ends the test if it is missing
     with (
         mariadb_kind()([f"--secure-timestamp={mode}"]) as server,
         with_tables(server, "clock") as tables,

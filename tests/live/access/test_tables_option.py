@@ -1,4 +1,4 @@
-"""Tables that the query did not know from its start: `tables` that grow, `schemaDdl`, strangers."""
+"""Tables that a query did not capture from its start: a growing `tables`, and `schemaDdl`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture(params=["remembers", "forgets"])
 def forgetful(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """A stream remembers unwanted tables up to a bound; here, of none."""
+    """Return whether the stream forgets uncaptured tables, because its limit for them is zero."""
     if request.param == "forgets":
         for module in (baseline, schema_tracker):
             monkeypatch.setattr(module, "MAX_UNCAPTURED_COLUMNS", 0)
@@ -60,7 +60,7 @@ def test_tables_option_can_add_and_remove_tables(
 
 @pytest.fixture
 def other(any_server: Server, table: str) -> str:
-    """A table of the same database that the query does not want at first."""
+    """Return a table of the same database that the query does not capture at first."""
     name = f"{table.partition('.')[0]}.u"
     any_server.execute(f"CREATE TABLE {name} (id INT, x INT UNSIGNED)")
     return name
@@ -70,7 +70,7 @@ def other(any_server: Server, table: str) -> str:
 def test_replay_with_added_table_includes_its_rows(
     any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
-    """It was planned and not committed when the query was stopped; no row of it may be missing."""
+    """The batch was planned and not committed when the query stopped; it must miss no row."""
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")
@@ -94,7 +94,7 @@ def test_replay_with_added_table_includes_its_rows(
 def test_create_if_not_exists_does_not_change_columns_of_added_table(
     any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
-    """The statement did nothing: it must not tell the columns."""
+    """The statement had no effect, so the columns must not be taken from it."""
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     query.stop()
@@ -110,7 +110,7 @@ def test_create_if_not_exists_does_not_change_columns_of_added_table(
 def test_table_added_after_its_alter_obeys_on_unknown_schema(
     how: str, forgetful: bool, any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """Nobody knows how it looked: its rows stop the stream, or come without names."""
+    """The columns before the ALTER are unknown: the rows stop the stream or come without names."""
     database = table.partition(".")[0]
     any_server.execute(
         f"CREATE TABLE {database}.u (x INT UNSIGNED, e ENUM('a', 'b'), v VARCHAR(9), n INT)"

@@ -1,4 +1,4 @@
-"""TLS, on a server that has a certificate and insists on it: MariaDB."""
+"""TLS on servers with a certificate and accounts that require TLS: MariaDB and MySQL 9."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module", params=[mariadb_kind(), MySQL9Server], ids=lambda kind: kind.name)
 def tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Server]:
-    """Takes nothing but TLS from `tls`, and a certificate from `x509`."""
+    """Yield a server that requires TLS from `tls` and a client certificate from `x509`."""
     kind: type[LocalServer] = request.param
-    request.getfixturevalue(kind.name)  # it says what is missing
+    request.getfixturevalue(kind.name)  # ends the test if it is missing
     with kind(options=certificates.server_options) as server:
         server.execute(
             "CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
@@ -56,7 +56,7 @@ def _options(server: Server, **more: str | Path) -> Options:
 
 
 def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
-    """The cipher of a connection, and the events of a whole dump over it."""
+    """Return the cipher of a connection, and the events of a whole dump over it."""
     with ReplicaClient.connect(options.server_settings()) as client:
         cipher = str(client.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1])
         first = str(client.query("SHOW BINARY LOGS")[0][0])
@@ -74,8 +74,8 @@ def test_dump_is_read_over_tls_in_every_ssl_mode(
 
 
 def test_compiled_scan_over_tls_equals_the_dump(tls_server: Server) -> None:
-    """Records of TLS are no packets: what was received may end anywhere."""
-    import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+    """TLS records are not packets: received data can end anywhere in a packet."""
+    import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
     from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))
@@ -99,7 +99,7 @@ def test_compiled_scan_over_tls_equals_the_dump(tls_server: Server) -> None:
 
 
 def test_prepared_select_over_tls_returns_whole_rows(tls_server: Server) -> None:
-    """Rows of a prepared SELECT, and of one more over the same connection."""
+    """The SELECT is prepared and read twice over the same connection."""
     sql = "SELECT n, REPEAT('x', n) FROM (SELECT 1 n UNION ALL SELECT 700000 UNION ALL SELECT 2) t"
     with ReplicaClient.connect(
         _options(tls_server, sslMode="REQUIRED").server_settings()
@@ -108,7 +108,7 @@ def test_prepared_select_over_tls_returns_whole_rows(tls_server: Server) -> None
         for _ in range(2):
             result = client.prepared(sql)
             sizes = [len(row) for row in iter(result.next_row, None)]
-            # Where such numbers are BIGINTs, each row has four bytes more.
+            # On MySQL 9 these numbers are BIGINTs, so each row has four more bytes.
             more = 4 if tls_server.is_mysql9() else 0
             assert sizes == [8 + more, 700_010 + more, 9 + more]
         assert client.query("SELECT 1") == [(1,)]
@@ -133,7 +133,7 @@ def test_server_certificate_of_another_authority_is_rejected(
 def moved_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, Certificates]]:
-    """Its certificate is for another address than the one that it is reached by."""
+    """Yield a server whose certificate is for another address, and its certificates."""
     kind: type[LocalServer] = request.param
     request.getfixturevalue(kind.name)
     made = write_certificates(tmp_path_factory.mktemp("moved"), host="127.0.0.2")
@@ -155,7 +155,7 @@ def test_expired_server_certificate_is_rejected(
 
 
 def test_server_certificate_unknown_to_system_authorities_is_rejected(tls_server: Server) -> None:
-    """Without sslCa, VERIFY_IDENTITY is an error of the options; the file may be the system's."""
+    """VERIFY_IDENTITY without sslCa is an option error, but sslCa may be the system's file."""
     system = ssl.get_default_verify_paths().cafile
     if system is None:
         pytest.skip("this system has no list of authorities")
@@ -194,7 +194,7 @@ def test_account_that_requires_x509_connects_only_with_client_certificate(
 def test_client_certificate_of_another_authority_is_rejected(
     tls_server: Server, tmp_path: Path
 ) -> None:
-    """What the client hears of the refusal depends on what it did meanwhile."""
+    """The client's error depends on what it was doing when the server refused it."""
     other = write_certificates(tmp_path)
     options = _options(tls_server, sslCert=other.client_cert, sslKey=other.client_key)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Schemas from the log's DDL against schemas from information_schema, on real servers."""
+"""Schemas from DDL in the binlog, compared with information_schema on real servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DATABASE = "ddl_live"
 
 @pytest.fixture(params=["mysql56", "mariadb"])
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """Both servers, with an empty database in utf8mb4."""
+    """Yield both servers in turn, with an empty utf8mb4 database."""
     server: LocalServer = request.getfixturevalue(request.param)
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"
@@ -56,7 +56,7 @@ def context_of(server: LocalServer) -> SqlContext:
 
 
 def logged(server: LocalServer, start: tuple[str, int]) -> list[str]:
-    """The statements that the log holds from this position on, as it holds them."""
+    """Return the statements in the binlog from this position on, as they are logged."""
     file, pos = start
     assert file == server.position()[0]
     assert server.datadir is not None
@@ -64,7 +64,7 @@ def logged(server: LocalServer, start: tuple[str, int]) -> list[str]:
 
 
 def from_log(server: LocalServer, start: tuple[str, int]) -> dict[str, TableSchema]:
-    """The schemas of all tables that were created since."""
+    """Return the schemas of all tables created since this position."""
     context = context_of(server)
     schemas: dict[str, TableSchema] = {}
     for sql in logged(server, start):
@@ -80,7 +80,7 @@ def from_log(server: LocalServer, start: tuple[str, int]) -> dict[str, TableSche
 
 
 def create_all(server: LocalServer, statements: list[str]) -> list[str]:
-    """Run what the server accepts; returns what it refused."""
+    """Run the statements; return those that the server refuses."""
     refused = []
     with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = ''")
@@ -94,7 +94,7 @@ def create_all(server: LocalServer, statements: list[str]) -> list[str]:
 
 
 def shown(schema: TableSchema) -> TableSchema:
-    """The schema as a server can show it: information_schema is utf8 of three bytes."""
+    """Return the schema as information_schema shows it, in utf8 with up to three bytes."""
 
     def three_bytes(column: ColumnSchema) -> ColumnSchema:
         labels = tuple(re.sub(r"[^\u0000-\uffff]", "?", label) for label in column.labels)
@@ -120,7 +120,7 @@ def shown(schema: TableSchema) -> TableSchema:
 
 
 def compare(server: LocalServer, statements: list[str]) -> list[str]:
-    """Run them; each table must be what its statement in the log says. Returns the refused."""
+    """Run the statements, compare each logged schema with the server's; return the refused ones."""
     start = server.position()
     refused = create_all(server, statements)
     ours = {name: shown(schema) for name, schema in from_log(server, start).items()}
@@ -140,7 +140,7 @@ def types() -> list[str]:
     ]
 
 
-# What each server refuses: syntax that is newer than it, or not its own.
+# Statements that each server refuses: newer syntax, or that of the other server.
 REFUSED_TYPES = {
     "mysql56": ["json", "srid", "geomcoll", "default (1", "cascade not", "as (", "not enforced"],
     "mariadb": [
@@ -173,7 +173,7 @@ def test_mariadb_defaults_give_the_schema_of_the_server(server: LocalServer) -> 
     assert compare(server, statements) == []
 
 
-# (column, a value of it, the column behind MODIFY)
+# (column, a value of it, the column after MODIFY)
 MODIFIED = [
     ("FLOAT(10,4)", "1.2345", "FLOAT(5,1)"),
     ("FLOAT", "1.2345", "REAL(8,2)"),
@@ -236,13 +236,13 @@ def test_keys_and_table_options_give_the_schema_of_the_server(server: LocalServe
         f"create table o{i} (a int, b varchar(9)) {o}" for i, (o, _, _) in enumerate(OPTIONS)
     ]
     refused = compare(server, keys + options)
-    # A newer keyword, engines and folders that are not there, an index that can't be.
+    # A newer keyword, missing engines and directories, an index that is not possible.
     expected = ("start transaction", "insert_method", "data directory", "fulltext", "desc)")
     assert [sql for sql in refused if not any(word in sql for word in expected)] == []
 
 
 def test_create_select_and_create_like_give_the_schema_of_the_server(server: LocalServer) -> None:
-    """CREATE … SELECT is logged as the columns that it made, LIKE as it is."""
+    """CREATE … SELECT is logged with the resulting columns, LIKE as it was written."""
     refused = compare(
         server,
         [
@@ -280,7 +280,7 @@ VERSIONS = (
 
 @pytest.mark.parametrize("server", every_server(), indirect=True)
 def test_executable_comments_are_read_as_the_server_executes_them(server: LocalServer) -> None:
-    """Whether `/*!version … */` is text."""
+    """The server and the parser agree on whether `/*!version … */` is executed."""
     context = context_of(server)
     for opening in [*(f"/*!{each}" for each in VERSIONS if len(each) < 6), "/*M!", "/*M!50700"]:
         sql = f"SELECT {opening} 1 + */ 1"
@@ -353,7 +353,7 @@ def test_only_captured_base_tables_are_read_from_information_schema(server: Loca
 
 
 def test_collations_and_character_widths_equal_those_of_the_server(server: LocalServer) -> None:
-    """Every id and name that information_schema lists."""
+    """Every id and name that information_schema lists is compared."""
     rows = server.execute(
         "SELECT ID, COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
         " WHERE ID IS NOT NULL AND CHARACTER_SET_NAME IS NOT NULL"
@@ -377,7 +377,7 @@ def test_collations_and_character_widths_equal_those_of_the_server(server: Local
 def test_restart_statement_of_memory_table_is_classified_as_emptying_it(
     server: LocalServer,
 ) -> None:
-    """The server's own statement has no BEGIN before it; a user's in statement format has."""
+    """The server's own statement has no BEGIN before it; a user's statement has one."""
     with type(server)() as other:
         other.execute("CREATE DATABASE m", "CREATE TABLE m.t (a INT) ENGINE=MEMORY")
         start = other.position()

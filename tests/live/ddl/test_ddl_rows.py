@@ -1,4 +1,4 @@
-"""Rows of DDL: which statements give one, and what it says."""
+"""DDL rows: the statements that give one, and its contents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_ddl_gives_rows_only_if_it_changes_or_loses_data(
 def test_executable_comments_give_rows_only_if_the_server_executes_them(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """Which are text and which are comments hangs on the kind of server and its version."""
+    """Whether a comment is executed depends on the kind of server and its version."""
     query = Query(any_server, table, payload="json", operations="truncate,ddl").start()
     queries.append(query)
     is_mariadb = any_server.is_mariadb
@@ -106,12 +106,12 @@ def test_dropping_several_tables_or_a_database_gives_one_row_per_table(
 def test_dropped_database_gives_rows_for_tables_of_unknown_schema(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """It lost its rows, whatever its columns were called."""
+    """A table with unknown columns loses its rows, too."""
     database = table.partition(".")[0]
     query = Query(any_server, f"{database}.*", payload="json", operations="ddl").start()
     queries.append(query)
     unknown = (
-        # Without this mode of the older servers.
+        # MySQL 9 does not have the mode NO_TABLE_OPTIONS.
         [
             "CREATE TEMPORARY TABLE w LIKE u",
             "CREATE TABLE lost LIKE w",

@@ -1,4 +1,4 @@
-"""Rows that were pending when their table was dropped: a query of structs gets at them again."""
+"""Pending rows of a dropped table, and the ways in which a query of structs can read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def pending(any_server: Server, table: str, queries: list[Query]) -> tuple[Query, str, StructType]:
-    """A query with a checkpoint in front of a dropped table's rows, its CREATE and its struct."""
+    """Return a query before a dropped table's rows, with the table's CREATE and its struct."""
     query = Query(any_server, table, payload="struct").start()
     queries.append(query)
     run(

@@ -44,7 +44,7 @@ TABLE = "failover.t"
 
 @pytest.fixture(params=LOCAL_KINDS)
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
-    """A primary with a table, and its replica."""
+    """Yield a primary with a table, and its replica."""
     need(LOCAL_KINDS[request.param])
     with replicating_servers(LOCAL_KINDS[request.param]) as servers:
         servers[0].execute(
@@ -56,14 +56,14 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 def lost_on(server: LocalServer) -> str:
-    """What is said of a server that has purged what comes next; a MariaDB says it itself."""
+    """Return the error pattern for purged changes that come next; MariaDB reports its own error."""
     if server.is_mariadb:
         return "required binlog files have been purged"
     return r"it has purged .*, which comes next"
 
 
 def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Spark:
-    """A stream that knows both servers."""
+    """Return a stream with the addresses of both servers."""
     hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
     given = {"retryTimeout": "120s", "connectTimeout": "2s", "host": hosts} | options
     return new_stream(pair[0], TABLE, **given)
@@ -76,7 +76,7 @@ def uuid_of(server: LocalServer) -> str:
 
 
 def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offset]:
-    """The ids of all rows up to one, and the offset after it."""
+    """Return the ids of all rows up to `last`, and the offset after them."""
     got: list[int] = []
     while last not in got:
         end = spark.next_batch(start)
@@ -167,7 +167,7 @@ def test_lagging_replica_is_not_used_for_failover(
     primary.kill()
     with pytest.raises(ConnectionFailedError, match=reason):
         read_until(spark, start, 4)
-    # It is, once it has what was delivered.
+    # The replica is used once it has executed all delivered changes.
     primary.start()
     start_applying(replica)
     wait_for_replica(replica, primary)
@@ -216,7 +216,7 @@ def test_failover_during_unfinished_snapshot_raises_failover_error(
     end = spark.next_batch(start)
     stop_applying(replica)
     insert(primary, TABLE, 0)
-    # It has a row that the stream has not come to.
+    # The snapshot rows include a row whose change the stream has not reached yet.
     assert sorted(ids(spark.rows(start, end))) == [0, 1, 2]
     primary.kill()
     refused = r"a snapshot is not done; rows of failover\.t were read there; bring it back"
@@ -243,7 +243,7 @@ def test_unread_snapshot_starts_on_the_replica_after_failover(
 def test_failover_after_completed_snapshot_continues_on_the_replica(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """An empty batch records that its rows include nothing that was not delivered."""
+    """An empty batch records that the snapshot rows include no undelivered change."""
     primary, replica = pair
     spark = stream(new_stream, pair, startingOffset="snapshot")
     start = spark.initial()
@@ -353,7 +353,7 @@ def test_planned_batch_with_ddl_is_read_only_from_its_own_server(
 def test_planned_batch_across_base_names_of_the_replica_is_rejected(
     mysql56: object, new_stream: NewStream
 ) -> None:
-    """Its first position has a larger number than its last one: nothing must be taken for all."""
+    """On the replica the batch's first file number exceeds its last; it must not seem empty."""
     with ExitStack() as stack:
         pair: list[LocalServer] = [
             stack.enter_context(
@@ -389,7 +389,7 @@ def test_planned_batch_across_base_names_of_the_replica_is_rejected(
 def test_failover_with_prepared_xa_rows_raises_failover_error(
     mysql9: object, new_stream: NewStream
 ) -> None:
-    """Where they are is known by positions of that server. (5.6 logs a prepared one at its end.)"""
+    """The rows are known by positions on the lost server. (5.6 logs XA rows only at commit.)"""
     with replicating_servers(MySQL9Server) as pair:
         primary, replica = pair
         primary.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
@@ -412,7 +412,7 @@ def test_failover_with_prepared_xa_rows_raises_failover_error(
 def test_replica_without_log_slave_updates_is_not_used_for_failover(
     mysql9: object, new_stream: NewStream
 ) -> None:
-    """(With GTIDs, 5.6 can't.)"""
+    """MySQL 5.6 requires log_slave_updates with GTIDs, so this server is 9.x."""
     with (
         replicating_servers(MySQL9Server, 1) as (primary,),
         MySQL9Server(
@@ -436,7 +436,7 @@ def test_replica_without_log_slave_updates_is_not_used_for_failover(
 def test_rows_after_a_replay_on_another_server_have_larger_seq(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """The lost server is back after its batch was read from the other one."""
+    """The lost server returns after its batch was read from the replica."""
     primary, replica = pair
     spark = stream(new_stream, pair)
     start = spark.initial()
@@ -452,7 +452,7 @@ def test_rows_after_a_replay_on_another_server_have_larger_seq(
     rows = again.rows(start, end)
     primary.start()
     primary.execute(f"UPDATE {TABLE} SET v = 2 WHERE id = 4")
-    # In the same process, and in another one that knows nothing of it.
+    # Both in the same stream and in another one that does not know of the replay.
     for later in (again, stream(new_stream, pair)):
         at, found = end, list[dict[str, Any]]()
         while not found:
@@ -494,7 +494,7 @@ def test_server_with_other_contents_is_not_used_for_failover(
 def test_gtid_purged_counts_as_executed_in_the_initial_offset(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """A copy from a backup has the GTIDs of what it was made from in none of its files."""
+    """A server restored from a backup has executed GTIDs that none of its files contain."""
     primary, _ = pair
     if primary.is_mariadb:
         pytest.skip("MariaDB has no set of purged GTIDs")

@@ -1,4 +1,4 @@
-"""GTID sets against the server's own functions, with random sets and spellings."""
+"""GTID sets compared with the server's own functions, for random sets and spellings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAIRS = 150
 
 
 def random_text(rng: random.Random, *, newer: bool) -> str:
-    """Return a set in any spelling that a server accepts: a `newer` one has more of them."""
+    """Return a set in any spelling that a server accepts; a `newer` server accepts more."""
     parts: list[str] = []
     for _ in range(rng.randrange(5)):
         uuid = rng.choice(UUIDS)

@@ -25,7 +25,7 @@ DATABASE = "missing_positions"
 
 @pytest.fixture(scope="module")
 def logged(mariadb11: LocalServer) -> Iterator[tuple[LocalServer, tuple[str, int], Path]]:
-    """A server, the position before a few transactions of it, and its binlog with their end."""
+    """Yield a server, the position before its last transactions, and the binlog file with them."""
     with new_database(mariadb11, DATABASE) as name:
         mariadb11.execute("FLUSH BINARY LOGS")
         start = mariadb11.position()
@@ -114,7 +114,7 @@ def test_missing_event_is_detected_at_the_next_position(
 def test_transactions_begin_and_end_with_a_position(
     logged: tuple[LocalServer, tuple[str, int], Path],
 ) -> None:
-    """What the check of a file that ends inside an event rests on."""
+    """The check of a file that ends inside an event relies on this."""
     _, _, path = logged
     data = path.read_bytes()
     events = events_in(path)

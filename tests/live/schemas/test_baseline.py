@@ -1,4 +1,4 @@
-"""The schema history of a start in the past, with DDL in between, against a real server."""
+"""Schema histories of a start in the past, with later DDL, against a real server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Followed:
         self.log = ServerLog(server.settings())
 
     def run(self, *statements: str) -> Position:
-        """The log's end after the statements."""
+        """Run the statements and return the binlog's end after them."""
         self.server.execute(*statements, database=self.database)
         return self.here()
 
@@ -129,7 +129,7 @@ def test_table_recreated_after_start_is_known_from_its_create(followed: Followed
 
 
 def test_swapped_tables_are_known_only_from_the_rename(followed: Followed) -> None:
-    """gh-ost's swap: under both names the old look must not be taken for the new one."""
+    """gh-ost's swap: the columns after the RENAME must not be used for rows before it."""
     start = followed.run("CREATE TABLE t (a INT)", "CREATE TABLE _t_gho (a INT, b INT)")
     after = followed.run("RENAME TABLE t TO _t_del, _t_gho TO t")
     history = followed.history(start)
@@ -163,7 +163,7 @@ def test_create_if_not_exists_without_effect_keeps_columns(followed: Followed) -
 def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Followed) -> None:
     start = followed.here()
     after = followed.run(
-        # Else the log alone has the server's default for the database's, whatever that is.
+        # Otherwise the history of the binlog alone would assume the server's default charset.
         f"ALTER DATABASE `{followed.database}` CHARACTER SET utf8mb4",
         "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('a','b'), s VARCHAR(9))",
         "CREATE TABLE u LIKE t",
@@ -180,7 +180,7 @@ def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Follow
 
 
 def test_constant_ddl_of_uncaptured_tables_does_not_prevent_a_baseline(followed: Followed) -> None:
-    """Only DDL of what is captured makes the look at information_schema start over."""
+    """Only DDL of captured tables makes the read of information_schema start over."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE other (id INT)")
     stop = threading.Event()
 
@@ -216,7 +216,7 @@ def test_ddl_that_changes_no_column_keeps_the_schema_valid(followed: Followed) -
 
 
 def test_create_if_not_exists_gives_no_schema_before_a_later_alter(followed: Followed) -> None:
-    """It may have created nothing: what holds at its end held in front of it, if it was there."""
+    """The statement may have created nothing, so the columns before the ALTER are unknown."""
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
     changed = followed.run("ALTER TABLE t ADD v INT")
@@ -227,7 +227,7 @@ def test_create_if_not_exists_gives_no_schema_before_a_later_alter(followed: Fol
 
 
 def test_baseline_includes_uncaptured_tables_and_database_charset(followed: Followed) -> None:
-    """A rename may make one captured; those in databases of captured tables come first."""
+    """A RENAME can give an uncaptured table of the database a captured name."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE _t_new (id INT, v INT)")
     history, _ = history_of_server(
         followed.client,
@@ -242,7 +242,7 @@ def test_baseline_includes_uncaptured_tables_and_database_charset(followed: Foll
 
 
 def test_database_charset_is_unknown_before_its_alter_database(followed: Followed) -> None:
-    """In front of its ALTER it is not known, so neither is a table that was created there."""
+    """A table that was created before the ALTER DATABASE is therefore unknown, too."""
     name = followed.database
     start = followed.run(f"ALTER DATABASE `{name}` CHARSET latin1")
     before = followed.run("CREATE TABLE t (s TEXT)", "CREATE TABLE u (id INT)", "DROP TABLE t, u")
@@ -264,7 +264,7 @@ def test_database_charset_is_unknown_before_its_alter_database(followed: Followe
 def test_labels_beyond_bmp_are_taken_from_the_binlog(
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has ? for those beyond U+FFFF; what the log has of labels goes before it."""
+    """information_schema shows ? beyond U+FFFF; labels in the binlog take priority."""
     start = followed.run("SET NAMES utf8mb4")
     create = "CREATE TABLE {} (e ENUM('😀', '?', 'é'), s SET('😀😁', 'a?'), v INT) CHARSET utf8mb4"
     followed.run(create.format("t"), create.format("u"), "ALTER TABLE u ADD w INT, CHANGE e f INT")
@@ -276,7 +276,7 @@ def test_labels_beyond_bmp_are_taken_from_the_binlog(
     other = followed.history(start).at(made, followed.database, "u")
     assert isinstance(other, TableSchema)
     assert [column.labels for column in other.columns] == [(), ("😀😁", "a?"), (), ()]
-    # Behind all that, it is what the server shows, and that is said.
+    # Without later DDL, the schema has the server's labels, and a warning reports it.
     shown = followed.history(made).at(made, followed.database, "t")
     assert isinstance(shown, TableSchema)
     assert shown.columns[0].labels == ("?", "?", "é")
@@ -285,7 +285,7 @@ def test_labels_beyond_bmp_are_taken_from_the_binlog(
 
 def test_database_charset_is_tracked_case_insensitively(request: pytest.FixtureRequest) -> None:
     """The server keeps names in lower case; statements have them as written."""
-    request.getfixturevalue(own_kind().name)  # it says what is missing
+    request.getfixturevalue(own_kind().name)  # ends the test if it is missing
     with own_kind()(["--lower-case-table-names=1"]) as server:
         server.execute("CREATE DATABASE d CHARSET utf8")
         settings = server.settings()
@@ -320,15 +320,15 @@ BASELINES = 100
 
 
 def race(followed: Followed, baselines: int) -> None:
-    """Baselines while a table is being altered, each against what the log tells of that moment.
+    """Compare baselines that are read during ALTERs with the schemas that the binlog gives.
 
-    The n-th ALTER names the column cn: the table's only column tells its version.
+    Each ALTER renames the table's only column from cn to cn+1, so the name shows the version.
     """
     followed.run("CREATE TABLE t (c0 INT)", "CREATE TABLE still (id INT)")
     tracker = SchemaTracker(
         followed.history(None), followed.captures, case_sensitive=True, complete=lambda _: True
     )
-    # A look at information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
+    # Reading information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
     longer = 5 if followed.server.version().startswith("9.") else 1
     start = followed.here()
     stop, altered = threading.Event(), threading.Event()
@@ -348,7 +348,7 @@ def race(followed: Followed, baselines: int) -> None:
     missed = 0
     try:
         while len(found) < baselines:
-            # So that most looks meet an ALTER that is going on.
+            # So that most reads overlap a running ALTER.
             altered.wait()
             altered.clear()
             before = followed.here()
@@ -366,7 +366,7 @@ def race(followed: Followed, baselines: int) -> None:
     versions = tracker.history.versions(followed.database, "t")
     assert len(versions) > baselines / 2
     for before, history in found:
-        # What it tells from its own position on, and what the log tells there, must be the same.
+        # The baseline and the binlog must have the same schema at the baseline's position.
         ((position, schema),) = history.versions(followed.database, "t")
         assert position >= before
         assert schema == tracker.history.at(position, followed.database, "t")

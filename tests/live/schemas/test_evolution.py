@@ -1,6 +1,6 @@
-"""Tables that change under a query: the struct's shape and rescued columns.
+"""Tables that change during a query: the struct's shape and rescued columns.
 
-What is expected is told by SELECT or by the statements themselves.
+Expected values come from SELECT or from the statements themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.one_server
 def test_restart_after_ddl_rescues_values_of_dropped_columns(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """The struct of the restart has c and d; a and b have no place any more."""
+    """The restarted query's struct has c and d; values of a and b are rescued."""
     query = Query(any_server, table).start()
     queries.append(query)
     assert query.rows() == []
@@ -151,7 +151,7 @@ def test_none_mode_leaves_out_new_columns(
 def test_none_mode_raises_schema_changed_error_on_type_change(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A null would be wrong there; what comes before is delivered."""
+    """A null would be wrong in a column of another type; earlier rows are delivered."""
     query = Query(any_server, table, schemaEvolutionMode="none").start()
     queries.append(query)
     run(
@@ -178,7 +178,7 @@ def test_fail_on_new_columns_mode_raises_schema_changed_error(
     assert images(query.batches[0][2]) == [{"id": 1, "a": 10, "b": 100}]
 
 
-# (how the column was, how it is then, a value of each, what the struct of then shows of the first)
+# (old type, new type, a value of each, what the new struct shows of the first value)
 TYPES: list[tuple[str, str, str, str, Any]] = [
     ("INT", "BIGINT", "-5", "5000000000", -5),
     ("TINYINT UNSIGNED", "INT", "255", "-1", 255),
@@ -203,7 +203,7 @@ def test_widened_column_type_keeps_older_values(
     table: str,
     queries: list[Query],
 ) -> None:
-    """Older rows fit the struct of now; newer ones don't fit the struct of then."""
+    """Rows of the old type fit the struct of the new type."""
     run(any_server, table, f"ALTER TABLE {{t}} ADD c {old}")
     query = Query(any_server, table).start()
     queries.append(query)
@@ -243,7 +243,7 @@ def test_value_too_large_for_narrowed_column_is_rescued(
 def test_explicit_schema_without_a_column_raises_schema_changed_error(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A restart would not add it by itself: the message says so."""
+    """A restart would not add the column, and the error says why."""
     query = Query(any_server, table).start(StructType([StructField("id", StringType())]))
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")

@@ -1,4 +1,4 @@
-"""binlog_row_metadata=FULL: an account that may only replicate reads rows as SELECT shows them."""
+"""binlog_row_metadata=FULL: an account with only replication grants reads rows like SELECT's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mariadb(mariadb11: Server) -> Iterator[Server]:
 
 
 def prepared(server: Server) -> Iterator[Server]:
-    """With an account that may only replicate."""
+    """Yield the server with full metadata and an account that has only replication grants."""
     server.execute(
         "SET GLOBAL binlog_row_metadata = 'FULL'",
         f"DROP DATABASE IF EXISTS {DATABASE}",
@@ -52,7 +52,7 @@ def prepared(server: Server) -> Iterator[Server]:
 
 
 def change(server: Server) -> None:
-    """Changes after which no CREATE TABLE is in the binlog that is read."""
+    """Change rows and columns; no CREATE TABLE is in the part of the binlog that is read."""
     server.execute(
         f"INSERT INTO {TABLE} VALUES (18446744073709551615, 255, 2024, 7, 'é', 'x,z', 'café', '漢',"
         " x'00ff', 1.5, '2024-02-29 12:00:00'), (2, NULL, NULL, 0, NULL, '', '', NULL, NULL, NULL,"
@@ -173,7 +173,7 @@ def test_missing_table_with_select_grant_raises_unknown_table_error(server: Serv
 
 
 def test_mariadb_with_full_metadata_needs_select_grant(mariadb: Server) -> None:
-    """Its metadata does not show that rows are the history of a system-versioned table."""
+    """The metadata does not show that rows are the history of a system-versioned table."""
     create(mariadb)
     mariadb.execute(
         f"CREATE TABLE {DATABASE}.versioned (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING"

@@ -1,4 +1,4 @@
-"""The table maps of real servers fit what we derive from the DDL."""
+"""The table maps of real servers match the schemas that are derived from the DDL."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_table_maps_of_every_type_match_schemas_tracked_from_ddl(follower: Follo
 def test_table_maps_of_random_tables_match_schemas_tracked_from_ddl(
     follower: Follower, ddl_seed: int
 ) -> None:
-    """Random types, in every character set, under odd names."""
+    """The tables have random types in every character set, and unusual names."""
     random = Random(ddl_seed)
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
         for number in range(30):
-            # Few, so that a row is not too long whatever they are.
+            # Few columns, so that no row is too long.
             columns = random.sample(RandomTable.make(random, 12).columns, 5)
             create, insert = list(RandomTable(columns).statements(random, 1))[:2]
             cursor.execute(create.replace("TABLE t", f"TABLE t{number}"))
@@ -57,7 +57,7 @@ def test_table_maps_of_random_tables_match_schemas_tracked_from_ddl(
 def test_hashed_unique_key_raises_schema_mismatch_error(
     mariadb: Server, new_stream: NewStream
 ) -> None:
-    """MariaDB logs a column more for it, which no definition shows."""
+    """MariaDB logs an additional column for the key, which no definition shows."""
     with new_database(mariadb, DATABASE):
         mariadb.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, b BLOB, UNIQUE (b))")
         stream = new_stream(mariadb, f"{DATABASE}.t", payload="json")

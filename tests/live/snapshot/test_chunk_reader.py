@@ -1,4 +1,4 @@
-"""Chunks as executors read them: what becomes of tables and connections in the middle of them."""
+"""Chunk reads by executors: tables and connections that change or break during a read."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ T = (DATABASE, "t")
 
 
 class Reading:
-    """What one task reads.
+    """The chunks that one snapshot task reads.
 
-    more : options.
+    more : further options; `where_NAME` is the condition of table NAME.
     """
 
     def __init__(self, server: Server, *chunks: Chunk, **more: str) -> None:
@@ -92,7 +92,7 @@ def place(row: Row) -> tuple[str, int]:
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """All servers, one after the other, with a table of 100 rows."""
+    """Yield each server in turn, with a table of 100 rows."""
     found: Server = request.getfixturevalue(request.param)
     with new_database(found, DATABASE):
         fill(found)
@@ -108,7 +108,7 @@ def fill(server: Server) -> None:
 
 
 def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
-    """A table's chunks of so many rows."""
+    """Return a table's chunks of up to `rows` rows each."""
     (schema,) = [each for each in schemas_of(server, table[0]) if each.table == table[1]]
     with client_of(server) as client:
         key = choose_key(client, schema)
@@ -125,7 +125,7 @@ def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
 
 
 def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
-    """The first time that the reader calls this function of its own, something happens before."""
+    """Call `act` before the reader's first call of its function `name`."""
     function = getattr(chunk_reader, name)
     left = [act]
 
@@ -139,7 +139,7 @@ def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) 
 
 @pytest.fixture
 def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """``behind_proof(act)``: when the first watermark is proven, before anything is read."""
+    """``behind_proof(act)`` runs ``act`` after the first visibility check, before rows are read."""
 
     def install(act: Callable[[], object]) -> None:
         prove = VisibilityChecker.wait_until_visible
@@ -203,11 +203,11 @@ def test_snapshot_task_reuses_its_connection_for_all_chunks(server: Server) -> N
         return int(server.execute("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
     reading = Reading(server, *chunks, snapshotVisibilityCheck="lock")
-    # On 8.0 and later definitions are read on one more.
+    # On MySQL 8.0 and later, definitions are read over a second connection.
     ours = 2 if server.is_mysql9() else 1
     before = connections()
     assert len(reading.rows()) == 100
-    # Ours, those of the proofs, and the one that counts.
+    # The task's connections, one for each visibility check, and the one that counts.
     assert connections() - before == ours + len(chunks) + 1
 
 
@@ -229,7 +229,7 @@ def test_snapshot_where_condition_limits_chunk_rows(server: Server, condition: s
 def test_condition_on_missing_table_raises_server_error(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not taken for the table's own absence, which would give no rows without an error."""
+    """A missing captured table yields no rows; a table missing in its condition is an error."""
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     condition = f"id IN (SELECT id FROM {DATABASE}.nowhere)"
     with pytest.raises(ServerError, match="nowhere") as caught:
@@ -289,7 +289,7 @@ def test_generated_columns_in_snapshot_equal_logged_ones(server: Server) -> None
     assert [(image["id"], image["s"], image["w"]) for image in images] == [(1, 2, 2), (2, 3, 4)]
 
 
-# Tables that change in the meantime.
+# Tables that change during the snapshot.
 
 
 def test_alter_after_watermark_moves_the_watermark(
@@ -300,14 +300,14 @@ def test_alter_after_watermark_moves_the_watermark(
     assert [json.loads(row["after"]) for row in rows] == [
         {"id": n, "v": n * 10, "w": 5} for n in range(1, 101)
     ]
-    # Not the place in front of the ALTER, where no row has such a column.
+    # Not the position before the ALTER, where no row has the new column.
     assert {place(row) for row in rows} == {server.position()}
 
 
 def test_engine_change_after_watermark_moves_the_watermark(
     server: Server, behind_proof: Callable[[Callable[[], object]], None]
 ) -> None:
-    """The proof for InnoDB is none for MyISAM."""
+    """The visibility check made for InnoDB is not valid for MyISAM."""
     start = server.position()
     behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM"))
     rows = Reading(server, Chunk(T)).rows()
@@ -318,7 +318,7 @@ def test_engine_change_after_watermark_moves_the_watermark(
 def test_rebuild_after_snapshot_start_moves_the_watermark(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Error 1412: the snapshot is older than the table, though it looks the same."""
+    """Server error 1412: the transaction's snapshot is older than the rebuilt table."""
     start = server.position()
     sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
     once(monkeypatch, "pin_definition", lambda: server.execute(sql))
@@ -364,7 +364,7 @@ def test_column_change_after_snapshot_start_yields_the_new_columns(  # noqa: PLR
     statement: str,
     expected: dict[str, int],
 ) -> None:
-    """What the snapshot sees of the dictionary is not what the names and the rows are."""
+    """The dictionary as of the snapshot can differ from the names and rows that SELECT returns."""
     server.execute(
         f"CREATE TABLE {DATABASE}.u (id INT {key}, v INT, x INT) ENGINE = {engine}",
         f"CREATE TABLE {DATABASE}.u_new (id INT {key}, x INT) ENGINE = {engine}",
@@ -400,7 +400,7 @@ def test_table_altered_at_each_attempt_raises_schema_mismatch_error(
 def test_alter_succeeds_as_soon_as_all_rows_are_fetched(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ALTER waits for the transaction, which ends with the last row that is fetched."""
+    """The transaction that blocks the ALTER ends when the last row is fetched."""
     batches = Reading(server, Chunk(T)).batches()
     altered = threading.Event()
 
@@ -416,7 +416,7 @@ def test_alter_succeeds_as_soon_as_all_rows_are_fetched(
         thread.start()
 
     monkeypatch.setattr(CancelToken, "release", releasing)
-    # All rows are there, and the sink has taken the first batch only.
+    # All rows are fetched, but the sink has taken only the first batch.
     assert next(batches).num_rows
     assert altered.wait(patience(30))
     assert list(batches) == []
@@ -425,7 +425,7 @@ def test_alter_succeeds_as_soon_as_all_rows_are_fetched(
 def test_waiting_alter_does_not_block_the_snapshot(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request for the lock is queued after the ALTER, which waits for our rows."""
+    """A second lock request would be queued after the ALTER, which waits for this snapshot."""
     pin = pin_definition
 
     def alter() -> None:
@@ -490,7 +490,7 @@ def test_snapshot_of_table_replaced_by_view_yields_no_rows(server: Server) -> No
 
 
 def test_snapshot_without_select_grant_raises_access_denied_error(server: Server) -> None:
-    """information_schema has no word of it; that is no reason to take it for dropped."""
+    """information_schema does not show the table, but it must not be taken for dropped."""
     chunks = planned(server, T, 60)
     name = "'chunk_reader'@'%'"
     server.execute(f"CREATE USER {name} IDENTIFIED BY 's3cret'", f"GRANT PROCESS ON *.* TO {name}")
@@ -518,7 +518,7 @@ def test_snapshot_without_select_grant_raises_access_denied_error(server: Server
 def test_chunk_with_bounds_of_a_replaced_key_reads_the_whole_table(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bounds of a key that is not there any more are not applied to another one."""
+    """Bounds of a replaced key are not applied to the new key."""
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
     found = Counter(image["id"] for image in Reading(server, chunk).images())
@@ -537,7 +537,7 @@ def test_chunk_with_bounds_of_a_dropped_key_reads_the_whole_table(server: Server
 
 @pytest.fixture
 def large(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server whose table has 30 MB, of which 1 MB is fetched ahead."""
+    """Return a server whose table has 30 MB, of which 1 MB is fetched ahead."""
     monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
     fill_large(server)
     return server
@@ -549,7 +549,7 @@ def fill_large(server: Server) -> None:
 
 
 def assert_all(rows: list[Row]) -> None:
-    """Each row is there; those of a second try have a watermark that is not older."""
+    """Check that every row is present and that no retried row has an older watermark."""
     last: dict[int, tuple[str, int]] = {}
     for row in rows:
         image = json.loads(row["after"])
@@ -579,14 +579,14 @@ def test_killed_snapshot_query_is_retried_with_a_new_watermark(large: Server, wh
 def test_snapshot_is_complete_after_repeated_disconnects(
     large: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the result, and in whatever comes before it."""
+    """Connections are cut inside the result and in the queries before it."""
     chunks = planned(large, T, 40)
     more = [*range(100, 6000, 700), *repeat(3_000_000, 4)]
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, iter(more)) as proxy:
         reading = Reading(large, *chunks, host="127.0.0.1", port=str(proxy.port))
         assert_all(reading.rows())
-        # The connections of proofs end before they are cut.
+        # The connections of visibility checks close before they are cut.
         assert 6 <= proxy.cuts <= len(more)
     assert caplog.text.count("inside a result") >= 2
     assert "does not answer while running" in caplog.text
@@ -608,7 +608,7 @@ def test_closing_a_chunk_reader_ends_its_thread_and_query(large: Server) -> None
     before = threading.active_count()
     batches = Reading(large, Chunk(T)).batches()
     next(batches)
-    # It is a generator, annotated as an iterator.
+    # `batches` is a generator, annotated as an iterator.
     batches.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
     query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
@@ -634,7 +634,7 @@ def test_snapshot_is_complete_after_server_restart(
 
 
 def test_binlog_ending_before_the_batch_raises_binlog_replaced_error(server: Server) -> None:
-    """After RESET MASTER a watermark would lie before changes that the sink has."""
+    """After RESET MASTER, the watermark would be before changes that the sink already has."""
     reading = Reading(server, Chunk(T))
     since = Position.of(*server.position())
     reading.partition.since = since

@@ -1,4 +1,4 @@
-"""A stream that begins with the rows that its tables have: `startingOffset=snapshot`."""
+"""Streams that start with the existing rows of their tables: `startingOffset=snapshot`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = ("id", "a", "b")
 
 @pytest.fixture
 def database(any_server: Server, table: str) -> str:
-    """With three tables: `t` with 3,000 rows, `u` with 10, and `empty`."""
+    """Return a database with three tables: `t` with 3,000 rows, `u` with 10, and `empty`."""
     name = table.partition(".")[0]
     any_server.execute(
         f"CREATE TABLE {name}.u (id INT PRIMARY KEY, a INT, b INT)",
@@ -106,7 +106,7 @@ def test_snapshot_row_has_key_and_position_but_no_transaction(
 def test_snapshot_with_concurrent_changes_equals_select(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """Every batch of the load is followed by changes, in front of it and behind it."""
+    """Changes are committed before and after each snapshot batch."""
     query = new_query(any_server, database, queries, maxRowsPerTrigger="200").start()
     spark, rows = query.spark, []
     assert spark is not None and query.checkpoint is not None
@@ -139,7 +139,7 @@ def test_snapshot_with_restarts_reads_each_row_once(
     while not load_of(query).is_done:
         assert query.spark is not None and query.checkpoint is not None
         end = query.spark.next_batch(query.checkpoint)
-        # Planned, stored in the offset log, and read by the next process only.
+        # The batch is planned and stored in the offset log, but only the restarted query reads it.
         query.stop()
         query.start()
         rows += query.spark.rows(query.checkpoint, end)
@@ -172,7 +172,7 @@ def test_table_captured_later_is_snapshotted_once(
 def test_created_table_is_not_snapshotted_but_renamed_one_is(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """As gh-ost and pt-online-schema-change swap a copy in, which nobody wanted."""
+    """gh-ost and pt-online-schema-change swap in a copy that was not captured before."""
     query = new_query(any_server, database, queries, "u, lat*, ?").start()
     rows = query.rows()
     any_server.execute(f"CREATE TABLE {database}.late (id INT PRIMARY KEY, a INT, b INT)")
@@ -237,7 +237,7 @@ def test_changes_are_delivered_while_visibility_check_waits(
             assert not sleeping.done()
         finally:
             any_server.execute(f"KILL QUERY {number}")
-        sleeping.exception()  # that it was interrupted, on MariaDB
+        sleeping.exception()  # MariaDB reports the interruption as an error
         cursor.execute("ROLLBACK")
     query.checkpoint = end
     assert [row["op"] for row in rows] == ["c"]
@@ -283,7 +283,7 @@ def test_snapshot_where_limits_the_snapshot_rows(
 def test_snapshot_where_accepts_table_that_the_binlog_creates_later(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """After the position where a new query starts, or where a checkpoint stands."""
+    """It is created after the start position of a new query, or after a checkpoint's position."""
     query = new_query(any_server, database, queries).start()
     query.rows()
     query.stop()
@@ -329,7 +329,7 @@ def test_batch_read_of_snapshot_equals_select(any_server: Server, database: str)
 
 
 def chunk_sizes(query: Query) -> list[list[int]]:
-    """How many rows each chunk of each batch has, read batch after batch to the load's end."""
+    """Return the number of rows of each chunk of each batch, up to the snapshot's end."""
     spark, sizes = query.spark, []
     assert spark is not None and query.checkpoint is not None
     while not load_of(query).is_done:
@@ -346,7 +346,7 @@ def fill_to(server: Server, table: str, there: int, rows: int) -> None:
         more = min(there, rows - there)
         server.execute(f"INSERT INTO {table} SELECT id + {there}, a, b FROM {table} LIMIT {more}")
         there += more
-    # What a server does by itself, some time after a table has grown.
+    # A server does this automatically, some time after a table has grown.
     server.execute(f"ANALYZE TABLE {table}")
 
 
@@ -371,7 +371,7 @@ def test_snapshot_batches_stay_within_max_rows_per_trigger(
 def test_first_snapshot_batch_has_one_of_many_small_tables(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And one proof holds for all tables whose chunks are looked for together."""
+    """One visibility check covers all tables whose chunks are planned together."""
     caplog.set_level("INFO")
     for number in range(20):
         any_server.execute(f"CREATE TABLE {database}.s{number} LIKE {database}.u")
@@ -399,7 +399,6 @@ def test_lock_visibility_check_runs_once_per_table(
 def test_snapshot_planning_starts_before_first_rows_are_requested(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody asks for the first rows before it is planned what they are."""
     caplog.set_level("INFO")
     new_query(any_server, database, queries, "t").start()
     wait_until(lambda: "visibility check" in caplog.text, "a chunk is planned")
@@ -413,7 +412,7 @@ def test_table_swapped_after_first_snapshot_plan_equals_select(
     caplog: pytest.LogCaptureFixture,
     held: int,
 ) -> None:
-    """What was planned was about another table: where it ends, and whether it has rows at all."""
+    """The planned bounds, and whether there are any, are those of the table swapped out."""
     caplog.set_level("INFO")
     swapped = f"{database}.swapped"
     any_server.execute(f"CREATE TABLE {swapped} (id INT PRIMARY KEY, a INT, b INT)")
@@ -424,7 +423,7 @@ def test_table_swapped_after_first_snapshot_plan_equals_select(
     any_server.execute(f"CREATE TABLE {database}._new LIKE {swapped}")
     fill(any_server, f"{database}._new", 1, 500)
     any_server.execute(f"RENAME TABLE {swapped} TO {database}._old, {database}._new TO {swapped}")
-    # A wanted change takes the statement into the first batch with chunks.
+    # A captured change brings the RENAME into the first batch with chunks.
     fill(any_server, swapped, 501, 501)
     assert query.spark is not None
     tail, end = query.spark.reader.tail, Position.of(*any_server.position())

@@ -1,4 +1,4 @@
-"""What the source's own process writes to its stderr, where nobody has configured logging."""
+"""The lines that a source's process writes to stderr, with and without configured logging."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ assert (logging.getLogger().handlers, logging.getLogger().level) == before
 
 @pytest.fixture
 def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> tuple[str, str]:
-    """stdout and stderr of a source's process."""
+    """Return stdout and stderr of a source's process."""
     options = any_server.options(tables=table, payload="json")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(options), request.param],

@@ -1,7 +1,7 @@
-"""The rules of the offset calls, each found by losing rows: on a real server, without a JVM.
+"""Rules of the offset calls, each found through lost rows, on real servers without a JVM.
 
-The reader is driven as Spark's source runner drives it: `initialOffset`, then `latestOffset` from
-the last end, then `partitions` and `read`, offsets going through JSON as Spark stores them.
+The tests drive the reader as Spark's source runner does: `initialOffset`, then `latestOffset` from
+the last end, then `partitions` and `read`. Offsets go through JSON, as Spark stores them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def stream(any_server: Server, table: str, new_stream: NewStream) -> Spark:
 
 
 class Clock:
-    """In the reader's place of time.monotonic: moves when it is told to."""
+    """A replacement of the reader's time.monotonic that only the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -69,7 +69,7 @@ def test_batch_zero_is_empty_and_loses_nothing(
 def test_batch_zero_replayed_in_a_new_process_is_empty(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """The first process died after batch 0's offset was stored; Spark asks for a start again."""
+    """The first process died after storing batch 0's offset; Spark asks for the start again."""
     first = new_stream(any_server, table)
     stored = first.initial()
     insert(any_server, table, 1)
@@ -163,7 +163,7 @@ def test_bytes_limit_splits_batches_between_transactions(
 def test_fetched_replay_equals_the_inline_batch(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
+    """Inline at first, fetched after a restart: the rows are equal, with `seq` and `source`."""
     start = stream.initial()
     assert stream.latest(start) == start
     assert stream.latest(start) == start  # here the tail begins
@@ -171,7 +171,7 @@ def test_fetched_replay_equals_the_inline_batch(
     any_server.rotate()
     any_server.execute(f"UPDATE {table} SET v = 'x'", f"DELETE FROM {table} WHERE id = 1")
     any_server.execute(f"TRUNCATE TABLE {table}")
-    # One batch, so that it is carried whole: what Spark has taken, the buffer gives up.
+    # A single batch, so that it is inline as a whole: the buffer drops data that Spark has taken.
     stream.wait_for_tail(any_server)
     end = stream.next_batch(start)
     rows = stream.rows(start, end)
@@ -200,7 +200,7 @@ def test_uncaptured_changes_move_the_offset_once_per_idle_interval(
     moved = stream.latest(start)
     assert (moved["file"], moved["pos"]) == any_server.position()
     assert stream.rows(start, moved) == []
-    # The next move is due three seconds later, however much happens before.
+    # The next move is due three seconds later, however much is logged before.
     insert(any_server, other, *range(2, 30))
     any_server.rotate()
     stream.wait_for_tail(any_server)
@@ -243,7 +243,7 @@ def test_offset_after_rotation_is_the_start_of_the_next_file(
     insert(any_server, table, 1)
     any_server.rotate()
     file, _ = any_server.position()
-    # Whoever asks between the row and the rotation gets the boundary in front of it.
+    # Between the row and the rotation, the answer would be the boundary before the rotation.
     stream.wait_for_tail(any_server)
     end = stream.latest(start)
     assert (end["file"], end["pos"]) == (file, 4)
@@ -272,7 +272,7 @@ def test_stream_with_killed_connections_delivers_each_row_once(
 def test_batch_of_dropped_table_is_decoded_by_schemas_in_the_offset(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """`schemas` travels in the offset: a later reader decodes without asking anybody."""
+    """The later reader takes the columns from `schemas` in the offset."""
     stream = new_stream(any_server, table)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -286,7 +286,7 @@ def test_batch_of_dropped_table_is_decoded_by_schemas_in_the_offset(
 def test_transaction_larger_than_the_buffer_is_split_without_changing_rows(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
+    """It is cut at row events, and each piece has the table maps that it needs."""
     stream = new_stream(
         any_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
     )
@@ -307,7 +307,7 @@ def test_transaction_larger_than_the_buffer_is_split_without_changing_rows(
                 f"INSERT INTO {other} VALUES "
                 + ",".join(f"({i}, REPEAT('x', 20000))" for i in ids_here[:10])
             )
-        # One statement that is long by itself: its table maps stand at its beginning only.
+        # One statement larger than the buffer: its table maps are only at its beginning.
         cursor.execute(f"UPDATE {table} SET v = REPEAT('y', 20)")
         cursor.execute("COMMIT")
     end = stream.next_batch(start)
@@ -347,7 +347,7 @@ def test_full_buffer_index_does_not_block_available_now_or_once(
     monkeypatch: pytest.MonkeyPatch,
     trigger: str,
 ) -> None:
-    """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
+    """The tail waits for Spark and Spark for the tail; neither may wait indefinitely."""
     monkeypatch.setattr(tails, "LogBuffer", partial(LogBuffer, most_spans=4))
     stream = new_stream(any_server, table, maxBytesPerTrigger="8000")
     start = stream.initial()

@@ -1,4 +1,4 @@
-"""Traps, each of which lost, mislabelled or showed something once: on a real server."""
+"""Regressions on a real server; each once lost, mislabelled or exposed something."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stream(live_server: Server, table: str, new_stream: NewStream) -> Spark:
 def test_available_now_after_kill_in_batch_zero_delivers_all_rows(
     live_server: Server, table: str, new_stream: NewStream, start: str
 ) -> None:
-    """The new process resolves the same start, replays batch 0, and must not take it for new."""
+    """The new process resolves the same start and replays batch 0, which must stay empty."""
     stored = new_stream(live_server, table, startingOffset=start).initial()
     insert(live_server, table, 1, 2)
     again = new_stream(live_server, table, startingOffset=start)
@@ -72,11 +72,11 @@ def test_truncate_in_ansi_quotes_mode_gives_a_truncate_row(
         assert [(row["op"], row["table"]) for row in rows] == [("t", "t")]
 
 
-@pytest.mark.usefixtures("mysql56")  # it says what is missing
+@pytest.mark.usefixtures("mysql56")  # ends the test if it is missing
 def test_replay_on_another_server_is_rejected(
     live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Files have the same names there, and other rows in them."""
+    """The other server has files of the same names with other rows."""
     start = stream.initial()
     assert stream.latest(start) == start
     insert(live_server, table, 1)
@@ -145,13 +145,12 @@ def test_available_now_reaches_its_target_with_only_uncaptured_changes(
 def test_load_data_statement_is_rejected_only_for_captured_table(
     live_server: Server, table: str, stream: Spark, tmp_path: Path
 ) -> None:
-    """Into a table that nobody wants it is nobody's affair."""
     start = stream.initial()
     assert stream.latest(start) == start
     file = tmp_path / "numbers.csv"
     file.write_text("1\n2\n", encoding="utf-8")
     load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE"
-    # The server may be anywhere: the client sends it the file.
+    # The client sends the file, so the server can be on another machine.
     with (
         globally(live_server, {"local_infile": 1}),  # off by default from 8.0 on
         live_server.connect(local_infile=True) as connection,
@@ -169,7 +168,7 @@ def test_load_data_statement_is_rejected_only_for_captured_table(
         wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
-# What a session logs as it is unless its format is ROW, and where.
+# Statements that are logged as written unless the format is ROW, and the server that does so.
 LOGGED_AS_THEY_ARE = [
     ("mysql", "MIXED", "CREATE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id"),
     ("mysql", "STATEMENT", "CREATE TABLE IF NOT EXISTS t AS (SELECT 1 AS id)"),
@@ -196,7 +195,7 @@ def test_rows_logged_as_a_statement_raise_statement_format_error(
         start = stream.initial()
         assert stream.latest(start) == start
         with server.connect(database=database) as connection, connection.cursor() as cursor:
-            # In row format the log has the columns that came of it, and then the row.
+            # In row format the binlog has the resulting columns, and then the row.
             cursor.execute("CREATE TABLE first SELECT 5 AS id")
             cursor.execute(f"SET SESSION binlog_format = '{binlog_format}'")
             cursor.execute("CREATE TEMPORARY TABLE tmp SELECT 2 AS id")
@@ -210,7 +209,7 @@ def test_rows_logged_as_a_statement_raise_statement_format_error(
 def test_mariadb_statements_flagged_temporary_give_rows_except_truncate(
     mariadb: Server, new_stream: NewStream
 ) -> None:
-    """Each statement of a table with such a default; so are those of temporary tables."""
+    """MariaDB flags each statement of a table with such a default as one of a temporary table."""
     with new_database(mariadb, "flagged") as database:
         mariadb.execute(
             "CREATE TABLE t (id INT, c BIGINT DEFAULT (CONNECTION_ID()))"
@@ -240,7 +239,7 @@ def test_mariadb_statements_flagged_temporary_give_rows_except_truncate(
 
 @pytest.fixture
 def secret(live_server: Server) -> Iterator[str]:
-    """The password of the account `odd`."""
+    """Yield the password of the account `odd`."""
     password = "geheim-€-ä-漢"
     with live_server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE USER 'odd'@'%%' IDENTIFIED BY %s", (password,))
@@ -252,7 +251,7 @@ def secret(live_server: Server) -> Iterator[str]:
 def test_non_ascii_password_works_and_is_shown_in_no_error(
     live_server: Server, secret: str
 ) -> None:
-    """It is sent as UTF-8, and shown by no error."""
+    """The password is sent as UTF-8."""
     reader = new_reader(live_server, "a.*", user="odd", password=secret)
     with ReplicaClient.connect(reader._bound.options.server_settings()) as client:
         assert client.query("SELECT 1") == [(1,)]

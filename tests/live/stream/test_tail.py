@@ -1,4 +1,4 @@
-"""``tail``: changes of a live server, as lines and as JSON."""
+"""The ``tail`` command: changes of a live server, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def connection(any_server: Server, any_database: str, tmp_path: Path) -> list[str]:
-    """The flags that name the server and the tables."""
+    """Return the flags that name the server and the tables."""
     return connection_of(any_server, any_server.port, any_database, tmp_path)
 
 
@@ -41,7 +41,7 @@ def connection_of(server: Server, port: int, database: str, folder: Path) -> lis
 
 @pytest.fixture
 def since(any_server: Server, any_database: str) -> str:
-    """The position before a table and its changes."""
+    """Return the position before a table and its changes."""
     file, pos = any_server.position()[:2]
     any_server.execute(
         f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
@@ -64,7 +64,7 @@ def test_tail_command_shows_each_change_in_one_line(
 ) -> None:
     lines = tail(*connection, "--since", since, "--limit", "6")
     name = f"{any_database}.t"
-    # Without their times.
+    # The lines are compared without their times.
     assert [re.sub(r"^\d\d:\d\d:\d\d ", "", text) for text in lines] == [
         f"! CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
         f"+ {name}  id=1 v='a' n=5",
@@ -88,7 +88,7 @@ def test_tail_command_json_contains_images_of_chosen_operations(
 
 @contextmanager
 def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
-    # A shell's background process, and all that it starts, ignore the interrupt.
+    # A shell's background process and all processes that it starts ignore SIGINT.
     command = ["env", "--default-signal=INT", sys.executable, "-P"]
     command += ["-m", "pyspark_mysqlbinlog.connector.cli.main", "tail"]
     with (
@@ -117,7 +117,7 @@ def test_tail_command_shows_new_changes_until_interrupted(
         process.send_signal(signal.SIGINT)
         assert process.wait(patience(60)) == 0
     shown = [json.loads(text)["after"]["id"] for text in output.read_text().splitlines()]
-    # Those from before it listened are not shown, and none of the others is missing.
+    # Changes before the command listened are not shown, and no later one is missing.
     assert shown == list(range(shown[0], shown[-1] + 1))
 
 
@@ -131,7 +131,7 @@ def test_tail_command_shows_each_change_once_across_server_restarts(
     flags += ["--since", f"{file}:{pos}", "--json", "--limit", "10"]
     with running(flags, output) as process:
         for first, end in ((0, own_server.halt), (3, own_server.kill)):
-            # Another number of the table in each file: its maps are not those from before.
+            # The table gets another table id in each file, so earlier table maps do not apply.
             own_server.execute("CREATE TABLE shop.other (id INT)", "DROP TABLE shop.other")
             own_server.execute(f"INSERT INTO shop.t VALUES ({first}), ({first + 1})")
             wait_until(partial(has_shown, output, first + 1), "the rows are shown")
@@ -159,7 +159,7 @@ def test_tail_command_shows_each_change_once_despite_broken_connections(
     file, pos = any_server.position()[:2]
     numbers = iter(range(1000))
     for _ in range(10):
-        # Two statements of a transaction; an event of a table map may be the last that arrives.
+        # Several statements in a transaction: a table map can be the last event that arrives.
         rows = [f"({next(numbers)}, '{'x' * 90}')" for _ in range(50)]
         with any_server.connect(autocommit=False) as client, client.cursor() as cursor:
             cursor.execute(f"INSERT INTO {any_database}.t VALUES {', '.join(rows[:25])}")
@@ -169,7 +169,7 @@ def test_tail_command_shows_each_change_once_despite_broken_connections(
     whole = [f"{file}:{pos}", "--json", "--limit", str(next(numbers))]
     direct = connection_of(any_server, any_server.port, any_database, tmp_path)
     expected = tail(*direct, "--since", *whole)
-    # At the start some connections ask about columns, with much to send.
+    # At the start, some connections read columns, which is much data.
     allowed = iter([None] * 4 + [n * 997 for n in range(4, 40)])
     with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
         flags = connection_of(any_server, proxy.port, any_database, tmp_path)

@@ -30,7 +30,7 @@ CREATE_FUNCTION = (
     "CREATE FUNCTION f(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA"
     " BEGIN INSERT INTO t VALUES (i, 1); RETURN i; END"
 )
-# What is created, and the statement that changes shop.t by another name.
+# The objects that are created, and a statement that changes table t through them.
 ROUTES = {
     "a view": (["CREATE VIEW v AS SELECT id, n FROM t"], "INSERT INTO v VALUES (7, 7)"),
     "a view of a view": (
@@ -134,7 +134,7 @@ def test_stream_start_names_tables_whose_changes_may_not_be_logged(
             stream.latest(stream.initial())
             tail = stream.reader.tail
             assert tail is not None
-            # After the warnings, each connection begins a dump.
+            # Each connection begins its dump after the warnings.
             wait_until(lambda: tail.compared, "the tail follows the binlog")
         finally:
             stream.reader.stop()
@@ -153,7 +153,7 @@ def test_stream_start_names_tables_whose_changes_may_not_be_logged(
 def test_memory_table_emptied_by_restart_gives_a_truncate_row_if_logged(
     request: pytest.FixtureRequest, kind: type[LocalServer], *, is_logged: bool
 ) -> None:
-    """The server's own statement is a truncate; some servers log none at sql_log_bin = 0."""
+    """The server's own statement counts as TRUNCATE; some log none with sql_log_bin = 0."""
     request.getfixturevalue(kind.name)
     with kind() as server:
         server.execute(

@@ -1,6 +1,6 @@
-"""`doctor` finds each planted fault, alone; what it prints corrects it; a query has the same stops.
+"""`doctor` finds each planted fault alone, its output corrects it, and a query fails alike.
 
-On MySQL 5.6, 5.7 and 9, and on MariaDB.
+The servers are MySQL 5.6, 5.7 and 9, and MariaDB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.servers import LocalServer
 from helpers.tools.patients import KINDS, OF_MIRROR, Patient, arguments_of
 from helpers.tools.planted_faults import FAULTS, Fault
 
-# What a healthy server has: these have no certificate.
+# Findings on a healthy server: these servers have no certificate.
 HEALTHY = {"mysql56": {"encryption"}, "mariadb": {"encryption"}}
 CASES = [(kind, fault) for kind in KINDS for fault in FAULTS if kind.name in fault.kinds]
 
@@ -73,7 +73,7 @@ def test_doctor_finds_each_planted_fault_until_it_is_corrected(
         fault.cure(patient, found)
         left = {each.check: each for each in patient.findings() if each.check not in healthy}
         if patient.server.is_mariadb and left.keys() == {"foreign keys"} != found.keys():
-            # They are seen when their table is.
+            # The foreign keys become visible with their table.
             patient.paste([*left.values()])
             left = {each.check: each for each in patient.findings() if each.check not in healthy}
         assert left == {}

@@ -1,4 +1,4 @@
-"""`doctor` checks the storage of a mirror by writing there, and leaves nothing."""
+"""`doctor` checks the storage of a mirror by writing to it, and leaves no files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.doctor.examination import examine
 from pyspark_mysqlbinlog.connector.doctor.target_checks import ExaminedTarget, target_storage
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-# An error of the store is final at once.
+# Errors of the store are not retried.
 QUICK = {"max_retries": "0", "timeout": "10s"}
 
 

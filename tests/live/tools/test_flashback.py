@@ -1,4 +1,4 @@
-"""``flashback`` on live servers: what is undone, in which window, and what is shown."""
+"""``flashback`` on live servers: the changes that it undoes, its window and its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.errors import UndoError
 pytestmark = pytest.mark.one_server
 
 
-# --- what is undone: (tables, changes)
+# --- changes that are undone: (tables, changes)
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an updated row keeps its ON UPDATE CURRENT_TIMESTAMP": (
         (
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         (
             "UPDATE t SET v = 3",
-            # The times do not change: without being set they would by the undo.
+            # These UPDATEs keep the times; the undo would change them if it did not set them.
             "UPDATE t SET v = 4, at = at, d = d",
             "UPDATE t SET v = v + 1, at = '2002-02-02', d = '2002-02-02' WHERE id = 1",
         ),
@@ -171,7 +171,7 @@ def test_flashback_restores_the_rows_before_the_changes(flashbacks: Flashbacks, 
     assert flashbacks.shown() == before
 
 
-# MySQL 5.6 has none.
+# MySQL 5.6 has no generated columns.
 @pytest.mark.parametrize("flashbacks", every_server_fixture()[1:], indirect=True)
 def test_flashback_restores_rows_with_generated_columns(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*GENERATED[0])
@@ -312,7 +312,7 @@ def test_flashback_window_ending_inside_a_transaction_is_rejected(flashbacks: Fl
     assert "inside of a transaction" in shown.output
 
 
-# --- what is shown
+# --- the output
 
 
 def test_flashback_json_lists_statements_newest_first_and_then_counts(
@@ -351,7 +351,7 @@ def test_flashback_script_undoes_everything_or_nothing(flashbacks: Flashbacks) -
 
 
 def run_script(flashbacks: Flashbacks, script: str) -> None:
-    """Run it as mysql does, line by line in one session."""
+    """Run the script as the mysql client does, line by line in one session."""
     with flashbacks.server.connect() as connection, connection.cursor() as cursor:
         for line in script.splitlines():
             if not line.startswith("--"):

@@ -1,4 +1,4 @@
-"""``flashback`` on live servers: rows that have changed since, and what is refused."""
+"""``flashback`` on live servers: rows that changed after the window, and rejected changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.tools.flashbacks import (
 pytestmark = pytest.mark.one_server
 
 
-# --- rows that have changed since: what is done after the window
+# --- rows that changed after the window
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_children_added_after_the_window_are_not_deleted_by_a_cascade(
     assert flashbacks.execute("SELECT COUNT(*) FROM c") == [(1,)]
 
 
-# --- what is refused: (tables, changes, text of the error)
+# --- changes that are rejected: (tables, changes, text of the error)
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "DDL": (CREATE, ("DELETE FROM t", "ALTER TABLE t ADD c INT"), "ALTER TABLE t ADD c INT"),
     "DDL before": (CREATE, ("ALTER TABLE t ADD c INT", "DELETE FROM t"), "in the window"),
@@ -215,7 +215,7 @@ def test_missing_flashback_table_is_named_in_the_error(flashbacks: Flashbacks) -
     assert (shown.exit_code, "missing" in shown.output) == (1, True)
 
 
-# MySQL shows triggers by the same privilege in all versions.
+# All MySQL versions show triggers by the same privilege.
 @pytest.mark.parametrize("flashbacks", ["mysql56", "mariadb"], indirect=True)
 def test_flashback_without_trigger_grant_is_rejected(flashbacks: Flashbacks) -> None:
     flashbacks.execute(

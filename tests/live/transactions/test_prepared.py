@@ -1,4 +1,4 @@
-"""Prepared SELECTs of a live server that are read to their end, or not."""
+"""Prepared SELECTs of a live server, read to the end or only in part."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, S
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 ROWS = 40_000
-# Of an image: null bitmap, id, length, text.
+# Bytes of a row image: null bitmap, id, length, text.
 ROW_SIZE = 1 + 4 + 1 + 200
-# What lies in the buffers on the way can't be ended any more: after 2 MB the rows come slowly.
+# A kill cannot stop rows that are already in buffers: after 2 MB the rows come slowly.
 SLOW = "WHERE id < 10000 OR SLEEP(0.05) = 0 ORDER BY id"
 
 
 @pytest.fixture
 def plan(any_server: Server, any_database: str) -> ResultPlan:
-    """Of a table with more rows than the buffers on the way hold: 8 MB."""
+    """Return the plan of a table of 8 MB, more than the buffers on the way hold."""
     any_server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v CHAR(200) NOT NULL)"
         " CHARACTER SET latin1",
@@ -40,7 +40,7 @@ def plan(any_server: Server, any_database: str) -> ResultPlan:
 
 @pytest.fixture
 def client(any_server: Server, plan: ResultPlan) -> Iterator[ReplicaClient]:
-    # It ends before the database does: a transaction left open would hold the table's lock.
+    # Close it before the database is dropped: an open transaction would lock the table.
     with raw_client(any_server) as client:
         yield client
 
@@ -71,7 +71,7 @@ def test_killed_prepared_query_raises_server_error_and_keeps_connection(
     with pytest.raises(ServerError, match="failed while reading rows: error 1317") as caught:
         list(parts)
     assert caught.value.code == 1317
-    # The connection is as good as before.
+    # The connection can still be used.
     assert client.query("SELECT 1") == [(1,)]
     assert len(b"".join(read_rows(client, plan, "", row_images))) == ROWS * ROW_SIZE
 
@@ -91,7 +91,7 @@ def test_prepared_read_of_table_altered_after_snapshot_raises_server_error(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    # MariaDB adds a column without a new table where it may.
+    # Without COPY, MariaDB adds the column without a new table if possible.
     any_server.execute(f"ALTER TABLE {plan.source} ADD COLUMN w INT FIRST, ALGORITHM = COPY")
     with pytest.raises(ServerError) as caught:
         list(read_rows(client, plan, "", row_images))

@@ -1,4 +1,4 @@
-"""MariaDB's compressed events, which are larger than what they take in the log."""
+"""MariaDB's compressed events, which are larger than their part of the binlog."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""JSON documents read by SELECT are what the log has of them, with the types of their numbers.
+"""JSON documents read by SELECT equal those in the binlog, with the types of their numbers.
 
-SELECT shows text: these documents hold numbers of every type that look alike in it.
+SELECT returns text; these documents contain numbers of every type that look alike in it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def test_non_json_values_of_documents_in_snapshot_equal_streamed_ones(
 
 
 def test_json_documents_at_layout_limits_equal_binlog_images(server: Server, scratch: str) -> None:
-    """The bytes are the log's: lengths of 7 and 14 bits, offsets of 16 bits, and keys of 64 KiB."""
+    """The bytes equal the binlog's: 7- and 14-bit lengths, 16-bit offsets and keys of 64 KiB."""
     documents = [
         f"{make}(REPEAT('x', {size + more}){rest})"
         for size in (127, 16_383, 65_535 - 12)
@@ -169,7 +169,7 @@ def test_json_documents_at_layout_limits_equal_binlog_images(server: Server, scr
     for at in range(98):
         deepest = [deepest] if at % 2 else {"k": deepest}
     documents.append(_parsed(deepest))
-    # Without the types of its numbers: there are more than are asked for.
+    # Without the types of the numbers: there are more numbers than the query asks for.
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, j JSON)")
         for document in documents:
@@ -204,7 +204,7 @@ def test_json_documents_above_path_limit_equal_streamed_ones(server: Server, scr
 def test_too_many_decimals_in_variant_raise_unrepresentable_value_error(
     server: Server, scratch: str
 ) -> None:
-    """Decimals beyond those that are asked for: no guess. In texts they are right."""
+    """Decimals beyond those that the query asks for are not guessed; JSON texts are right."""
     many = ", ".join(f"{at}.25" for at in range(MOST_IN_DOCUMENT + 100))
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
@@ -221,7 +221,7 @@ def test_too_many_decimals_in_variant_raise_unrepresentable_value_error(
 
 
 class _Older:
-    """A connection to a server that does not know JSON_STORAGE_SIZE, as those before 5.7.22."""
+    """A connection to a server without JSON_STORAGE_SIZE, such as MySQL before 5.7.22."""
 
     def __init__(self, client: ReplicaClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Masked columns of live servers, in every payload and in snapshots: compared with SELECT."""
+"""Masked columns of live servers, in every payload, compared with SELECT."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHANGES = (
     "UPDATE {t} SET plain = 9 WHERE id = 2",
     "DELETE FROM {t} WHERE id = 3",
 )
-# As payload=json shows them: times with a T, and of bytes the bytes themselves.
+# SELECT expressions for the values of payload=json: times with a T, and bytes as they are.
 COLUMNS = {
     "id": "id",
     "email": "email",

@@ -1,6 +1,6 @@
-"""Rows read by SELECT are the rows that the log has of them: the same images, the same values.
+"""Rows read by SELECT equal the rows in the binlog: the same images and the same values.
 
-Each table is copied by one INSERT … SELECT, whose events are the server's own idea of the rows; the
+Each table is copied by one INSERT … SELECT, whose events contain the server's own row images. The
 copy is then read by a prepared SELECT.
 """
 
@@ -50,7 +50,7 @@ def scratch(server: Server) -> Iterator[str]:
 
 
 def assert_loaded_as_streamed(server: Server, database: str, *names: str) -> list[TableSchema]:
-    """Images byte for byte, and what both decoders make of them in three payloads."""
+    """Compare images byte by byte, and the rows that both decoders make of them per payload."""
     schemas, events = copied(server, database, names)
     assert len(schemas) == len(names)
     for schema in schemas:
@@ -78,7 +78,7 @@ def test_snapshot_rows_of_every_type_equal_streamed_rows(server: Server, scratch
     assert_loaded_as_streamed(server, scratch, *names)
 
 
-# What MySQL 5.6 and MariaDB can't have, or have otherwise: JSON, gb18030, generated columns.
+# Not possible or different on MySQL 5.6 and MariaDB: JSON, gb18030, generated columns.
 MISSING_ELSEWHERE = {
     "charsets.t_gb18030",
     "conversions.t6",
@@ -89,9 +89,9 @@ MISSING_ELSEWHERE = {
     "virtual_columns.stamped",
     "virtual_columns.triggered",
 }
-# MySQL 9 rejects its labels, which are too long.
+# MySQL 9 rejects the labels of this table, which are too long.
 MISSING_ON_MYSQL9 = {"strings.many_labels"}
-# The time when it was written is in it.
+# The table contains the time at which it was written.
 WRITTEN_NOW = {"virtual_columns.stamped"}
 
 
@@ -146,7 +146,7 @@ def test_snapshot_rows_of_random_tables_equal_streamed_rows(
 
 
 SET_OF_64 = "SET(" + ",".join(f"'s{at}'" for at in range(64)) + ")"
-# (type, SQL literals), where others go wrong; in a server whose clients may set any date.
+# (type, SQL literals) that other readers get wrong; inserted with invalid dates allowed.
 ODD = {
     "DATE": ("'2026-02-31'", "'0000-00-00'", "'2026-00-00'", "'2026-11-00'", "'0000-01-01'"),
     "DATETIME": ("'2026-02-31 23:59:59'", "'0000-00-00 00:00:00'", "'2026-00-31 00:00:01'"),
@@ -215,7 +215,7 @@ def test_snapshot_rows_with_edge_values_equal_streamed_rows(server: Server, scra
 def test_snapshot_rows_of_wide_tables_equal_streamed_rows(
     server: Server, scratch: str, columns: int
 ) -> None:
-    """Numbers of columns at which lengths and bitmaps grow, and NULLs everywhere."""
+    """Column counts at which lengths and bitmaps grow, with NULLs in all columns."""
     choices = random.Random(columns)
     listed = ", ".join(f"c{at} TINYINT" for at in range(columns))
     rows = [["NULL"] * columns, ["1"] * columns] + [
@@ -229,21 +229,21 @@ def test_snapshot_rows_of_wide_tables_equal_streamed_rows(
     assert_loaded_as_streamed(server, scratch, "t")
 
 
-# Of a row packet, without its BLOB: null bitmap, id, length.
+# Bytes of a row packet before its BLOB: header, null bitmap, id, length.
 HEAD = 1 + 1 + 4 + 4
 LARGE = [
-    *range((1 << 19) - 16, (1 << 19) + 3),  # what the buffer holds
-    *range((1 << 24) - 1 - HEAD - 2, (1 << 24) - 1 - HEAD + 3),  # one packet
+    *range((1 << 19) - 16, (1 << 19) + 3),  # around the buffer's size
+    *range((1 << 24) - 1 - HEAD - 2, (1 << 24) - 1 - HEAD + 3),  # around the size of one packet
     (1 << 24) - 1,
     1 << 24,
-    (1 << 25) - 2 - HEAD - 5,  # two
+    (1 << 25) - 2 - HEAD - 5,  # two packets
     40_000_000,
 ]
 
 
 @pytest.fixture
 def large_packets(server: Server) -> Iterator[None]:
-    """For new connections."""
+    """Allow large packets in new connections."""
     ((before,),) = server.execute("SELECT @@GLOBAL.max_allowed_packet")
     server.execute("SET GLOBAL max_allowed_packet = 268435456")
     yield
@@ -334,7 +334,7 @@ def test_global_settings_do_not_change_snapshot_rows(server: Server, scratch: st
 def test_texts_converted_by_the_server_raise_schema_mismatch_error(
     server: Server, scratch: str
 ) -> None:
-    """In a session that is none for raw rows."""
+    """The session is not set up for raw rows, so the server converts texts."""
     server.execute("CREATE TABLE t (c CHAR(9) CHARACTER SET latin1)", database=scratch)
     (schema,) = schemas_of(server, scratch)
     with (
@@ -370,7 +370,7 @@ def test_column_type_changed_before_select_raises_schema_mismatch_error(
 
 
 def test_snapshot_temporals_in_the_layout_before_5_6_equal_streamed_ones(mariadb: Server) -> None:
-    """Their images are laid out as today's, and the values are the same."""
+    """The snapshot's images have the current layout, and the values are the same."""
     with new_database(mariadb, "result_rows_old") as database:
         mariadb.execute("SET GLOBAL mysql56_temporal_format = 0")
         try:

@@ -48,7 +48,7 @@ def test_row_entering_the_row_filter_is_an_insert_and_leaving_it_a_delete(
         any_server.execute(
             f"INSERT INTO {table} VALUES (1, 'DE', 0, 1), (2, 'FR', 0, 1), (3, NULL, 0, 1),"
             " (4, 'DE', 1, 1), (5, 'DE', NULL, 1), (6, 'DE', 0, 1)",
-            f"UPDATE {table} SET v = 2",  # both, or neither
+            f"UPDATE {table} SET v = 2",  # both images pass the filter, or neither does
             f"UPDATE {table} SET country = IF(id = 1, 'FR', 'DE'), deleted = 0, v = 3",
             f"DELETE FROM {table} WHERE id < 3",
             f"UPDATE {table} SET id = id + 100, country = 'FR' WHERE id = 3",
@@ -71,7 +71,7 @@ def test_row_entering_the_row_filter_is_an_insert_and_leaving_it_a_delete(
     assert keys == sorted(set(keys)), "a row has the seq of another"
 
 
-# The filter's condition, and what SELECT says: with BINARY, for texts are compared exactly.
+# The filter's condition, and SELECT's: with BINARY, because the filter compares texts exactly.
 CONDITIONS = [
     ("i = 2", "i = 2"),
     ("i <> 2 or i is null", "i <> 2 OR i IS NULL"),

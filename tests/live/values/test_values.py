@@ -1,8 +1,8 @@
-"""Every type, live: the value that SELECT shows is the value that our decoder reads from the log.
+"""Values of every type on live servers: the streamed value equals the one that SELECT returns.
 
-Each line of `value_lines` goes into a table of its type on MySQL 5.6 and on MariaDB. Tables of
-random types are written, changed and replayed. JSON is not here: 5.6 has none, and MariaDB's is a
-text; the captured 5.7 logs have it.
+Each line of `value_lines` is inserted into a table of its type on every server. Tables of random
+types are written, changed and replayed. JSON is not covered here: 5.6 has no JSON type, and
+MariaDB stores JSON as text; the captured 5.7 binlogs cover it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @dataclass(frozen=True)
 class Line:
-    """A value on its way: the column, SELECT's text and the payload's value."""
+    """A value with its column, SELECT's text and the payload's value."""
 
     column: ColumnSchema
     select: str | None
@@ -48,7 +48,7 @@ class Line:
 
 
 def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
-    """Insert all lines, read the log once and SELECT each table once."""
+    """Insert all lines, read the binlog once, SELECT each table once; return the values."""
     kinds = list(dict.fromkeys(kind for kind, _ in LINES))
     start = server.position()
     literals: dict[str, list[str]] = {kind: [] for kind in kinds}
@@ -57,7 +57,7 @@ def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
         for number, kind in enumerate(kinds):
-            # MyISAM: three hundred InnoDB tables take half a minute.
+            # MyISAM, because three hundred InnoDB tables take half a minute.
             cursor.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY, v {kind}) ENGINE=MyISAM")
             for at, literal in enumerate(literals[kind]):
                 cursor.execute(f"INSERT INTO t{number} VALUES ({at}, {literal})")
@@ -76,7 +76,7 @@ def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
 
 
 def with_digits(column: ColumnSchema, kind: str) -> ColumnSchema:
-    """FLOAT(m,d) and DOUBLE(m,d) with their d: SELECT rounds to it, the stored value is not."""
+    """Add d to FLOAT(m,d) and DOUBLE(m,d): SELECT rounds to d digits, the stored value is exact."""
     found = re.fullmatch(r"(?:FLOAT|DOUBLE)\(\d+,(\d+)\)", kind)
     return column if found is None else replace(column, scale=int(found[1]))
 
@@ -103,7 +103,7 @@ def test_streamed_value_of_every_type_equals_select(
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_replayed_random_table_equals_select(server: Server, seed: int) -> None:
-    """2,000 rows of random values of random types, a third of them changed, a tenth deleted."""
+    """The table has 2,000 rows of random types; a third are updated and a tenth deleted."""
     choices = random.Random(f"{server.name} {seed}")
     with new_database(server, f"random_{seed}") as database:
         table = RandomTable.make(choices, columns=14)
@@ -119,13 +119,13 @@ def test_replayed_random_table_equals_select(server: Server, seed: int) -> None:
         replay.assert_equals(database, "t", selected(server, schema)[0])
 
 
-# What other readers of the binlog get wrong, or once got wrong.
+# Values that other binlog readers get or once got wrong.
 
 
 def written(
     server: Server, database: str, kind: str, *literals: str, setup: str = "SET sql_mode = ''"
 ) -> list[Any]:
-    """The payload's values of a column of this type after these INSERTs; numbers as digits."""
+    """Insert the literals into a column of this type; return its values, numbers as text."""
     start = server.position()
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute(setup)
@@ -189,7 +189,7 @@ def test_set_with_64_labels_keeps_its_last_label(server: Server, scratch: str) -
 
 def test_gbk_texts_with_backslash_bytes_are_decoded(server: Server, scratch: str) -> None:
     kind = "VARCHAR(20) CHARACTER SET gbk"
-    # 0x5c and 0x7c as second bytes, the euro sign that MySQL's gbk does not have.
+    # Second bytes 0x5c and 0x7c, and the euro sign, which MySQL's gbk does not have.
     assert written(server, scratch, kind, "'汉字'", "'誠珅'", "'€'") == ["汉字", "誠珅", "?"]
 
 
@@ -248,12 +248,12 @@ def test_timestamp_is_utc_regardless_of_session_time_zone(server: Server, scratc
     ) == ["2026-11-20T00:00:00.500Z"]
 
 
-# MariaDB's versions of the layouts from before 5.6, and its optional table-map metadata.
+# Layouts from before MySQL 5.6 as MariaDB writes them, and its optional table-map metadata.
 
 
 @pytest.fixture
 def mariadb_global(mariadb: Server) -> Iterator[Any]:
-    """Sets a global variable of MariaDB for the test; new sessions have it."""
+    """Yield a function that sets a MariaDB global variable for the test; new sessions use it."""
     before: dict[str, Any] = {}
 
     def set_global(name: str, value: str) -> None:
@@ -294,7 +294,7 @@ def test_temporals_in_the_layout_before_5_6_equal_select(
 
 
 def table_map_types(server: Server, start: tuple[str, int], database: str) -> set[int]:
-    """The type bytes of the table maps: proof that a test met what it is about."""
+    """Return the type bytes of the table maps, to prove that a test met the intended layout."""
     return {
         code
         for event in log_events(server, start, database)
@@ -305,7 +305,7 @@ def table_map_types(server: Server, start: tuple[str, int], database: str) -> se
 
 @pytest.fixture
 def full_metadata(mysql9: Server) -> Iterator[Server]:
-    """A server whose metadata alone is sufficient: MariaDB's is not."""
+    """Yield a server whose metadata alone is sufficient; MariaDB's is not."""
     mysql9.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
     yield mysql9
     mysql9.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
@@ -314,7 +314,7 @@ def full_metadata(mysql9: Server) -> Iterator[Server]:
 def test_optional_metadata_gives_the_schema_of_information_schema(
     mariadb: Server, mariadb_global: Any
 ) -> None:
-    """Every type of the lines: the log alone says what information_schema says."""
+    """The tables have every type of the value lines."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata") as database:
         start = mariadb.position()
@@ -328,7 +328,7 @@ def test_optional_metadata_gives_the_schema_of_information_schema(
                 found[table_map.table] = described_schema(table_map, known, is_mariadb=True)
         assert len(found) == len(expected) > 250
         assert found == {name: without_sizes(schema) for name, schema in expected.items()}
-        # With nothing but that: the rows are still the same.
+        # The metadata alone gives the same rows.
         with_names = log_rows(mariadb, start, database, list(expected.values()))
         alone = [schema for schema in found.values() if schema is not None]
         assert log_rows(mariadb, start, database, alone) == with_names
@@ -337,7 +337,7 @@ def test_optional_metadata_gives_the_schema_of_information_schema(
 def test_mariadb_uuid_and_inet_types_raise_schema_mismatch_error(
     mariadb: Server, mariadb_global: Any
 ) -> None:
-    """The log describes them as BINARY."""
+    """The binlog describes these types as BINARY."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata_types") as database:
         for kind, value in (("UUID", "UUID()"), ("INET6", "'::1'"), ("INET4", "'10.0.0.1'")):
@@ -354,7 +354,7 @@ def test_mariadb_uuid_and_inet_types_raise_schema_mismatch_error(
 
 
 def without_sizes(schema: TableSchema) -> TableSchema:
-    """FLOAT(m,d) and DOUBLE(m,d) are plain ones in the log."""
+    """Remove m and d of FLOAT(m,d) and DOUBLE(m,d), which the binlog does not contain."""
     columns = tuple(
         replace(column, length=None, scale=None) if column.type in ("float", "double") else column
         for column in schema.columns
@@ -382,7 +382,7 @@ def test_random_table_with_optional_metadata_only_equals_select(
 
 
 def test_optional_metadata_follows_alters_that_keep_the_table_map(full_metadata: Server) -> None:
-    """Swapped names, other labels, another sign, another key: the maps are the same without."""
+    """Names, labels, signs and the key change, but the table map without metadata does not."""
     server = full_metadata
     with new_database(server, "row_metadata_ddl") as database:
         start = server.position()

@@ -34,7 +34,7 @@ TEXTS: list[tuple[str, str]] = [
     (f"{A}:Billing:1:audit_1:3,{A}:9", f"{A}:9:audit_1:3:billing:1"),
     (f" {A} : 1 - 5 ", f"{A}:1-5"),
     (f"{A}:1-{MAX_GTID_NUMBER}", f"{A}:1-{MAX_GTID_NUMBER}"),
-    # MariaDB's: the last of each source.
+    # MariaDB's sets contain the last GTID of each domain and server.
     ("0-1-105", "0-1-105"),
     (" 0-2-80 ,\n0-1-105", "0-1-105,0-2-80"),
     ("0-1-7,0-1-105", "0-1-105"),
@@ -42,7 +42,7 @@ TEXTS: list[tuple[str, str]] = [
     ("00-001-0105", "0-1-105"),
 ]
 
-# (text, what the message names)
+# (text, part of the error message)
 INVALID: list[tuple[str, str]] = [
     ("x", "'x' is not a server's UUID"),
     (f"{A[:-1]}:1", "is not a server's UUID"),
@@ -127,12 +127,12 @@ def test_mariadb_gtid_set_is_extended_only_by_increasing_numbers_of_a_domain() -
     executed = GtidSet.of_mariadb([(0, 1, 105), (0, 2, 80), (7, 2, 3)])
     assert str(executed) == "0-1-105,0-2-80,7-2-3"
     assert executed.last_of_domains() == {"0": ("0-1", 105), "7": ("7-2", 3)}
-    # The next number of a domain comes from any server.
+    # Any server can log the next number of a domain.
     followed = executed.follow_mariadb("0-2", 106, 107)
     assert str(followed) == "0-1-105,0-2-107,7-2-3"
     assert followed is not None
     assert str(followed.follow_mariadb("9-9", 5, 5)) == "0-1-105,0-2-107,7-2-3,9-9-5"
-    # A server without gtid_strict_mode has logged a transaction of its own.
+    # Without gtid_strict_mode, a server can log a number that is not higher than the domain's last.
     assert followed.follow_mariadb("0-1", 107, 107) is None
     assert followed.follow_mariadb("0-3", 90, 90) is None
     assert str(followed.difference(executed)) == "0-2-81 to 0-2-107"

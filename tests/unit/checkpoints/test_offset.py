@@ -31,7 +31,7 @@ STORED = (
 
 
 def test_offset_version_1_is_read_and_written_byte_for_byte() -> None:
-    """Checkpoints hold this text: a release that reads it otherwise breaks them."""
+    """Existing checkpoints contain this text: a release that reads it differently breaks them."""
     assert json.dumps(OFFSET.to_dict()) == STORED
     assert Offset.from_dict(json.loads(STORED)) == OFFSET
 

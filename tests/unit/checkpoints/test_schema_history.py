@@ -76,7 +76,7 @@ def test_valid_range_of_schema_version_ends_at_next_version_in_same_file() -> No
     }
     assert {each: history.valid_range(each, "shop", "orders") for each in spans} == spans
     assert history.valid_range(at(100), "shop", "other") == (0, None)
-    # It says what `at` says, position by position.
+    # For each position, `at` returns the same schema at both ends of the valid range.
     for each in (at(pos, number) for number in (1, 2, 3) for pos in range(4, 230)):
         first, end = history.valid_range(each, "shop", "orders")
         assert first <= each.pos
@@ -149,7 +149,7 @@ def test_select_keeps_only_matching_tables() -> None:
     assert history.select(lambda *_: True) is history
 
 
-# Names as people give them, and any others.
+# Usual names, and arbitrary ones.
 _names = st.one_of(
     st.from_regex(r"\A[a-z]{1,4}(_[a-z0-9]{1,3}){0,3}\Z"),
     st.from_regex(r"\A[A-Za-z_]{1,9}\Z"),
@@ -227,7 +227,7 @@ def compressed(plain: bytes) -> str:
 
 
 def changed(change: str, to: str) -> str:
-    """PACKED with its JSON changed."""
+    """Return PACKED with a change of its JSON."""
     plain = bz2.decompress(base64.b85decode(PACKED)).decode()
     assert change in plain
     return compressed(plain.replace(change, to, 1).encode())
@@ -303,7 +303,7 @@ def test_packed_history_of_newer_layout_is_rejected() -> None:
 
 
 def test_packed_history_is_base85_of_bz2_compressed_json() -> None:
-    """Checkpoints hold this text: a release that reads it otherwise breaks them."""
+    """Existing checkpoints contain this text: a release that reads it differently breaks them."""
     history = KNOWN.with_table(at(200), replace(B, charset="utf8mb4")).without(
         at(300), "shop", "orders", "why"
     )
@@ -363,7 +363,7 @@ CODE: Shape = ("varchar", 32, False)
 LONG: Shape = ("text", None, False)
 DAY: Shape = ("date", None, False)
 MOMENT: Shape = ("datetime", 0, False)
-# Columns that many tables share, and last words of a table's own columns.
+# Column names that many tables share, and (ENDINGS) last words of other column names.
 COMMON: dict[str, Shape] = {
     "id": KEY, "uuid": ("char", 36, False), "tenant_id": NUMBER, "name": LINE, "title": LINE,
     "email": ("varchar", 191, False), "description": LONG, "status": CODE, "type": CODE,
@@ -382,7 +382,7 @@ ENDINGS: dict[str, Shape] = {
 
 
 def realistic(camel: bool) -> SchemaHistory:
-    """200 tables of 50 columns: half shared names, half of the table's own."""
+    """Return the history of 200 tables of 50 columns, half of which have shared names."""
     random_ = random.Random(1)
 
     def column(name: str, shape: Shape) -> ColumnSchema:
@@ -441,7 +441,7 @@ def test_unique_keys_survive_packing_and_may_be_absent_in_older_text() -> None:
 
 
 def test_merged_history_prefers_the_added_version_at_an_equal_start() -> None:
-    """The databases of the first history are kept."""
+    """Database character sets come from the first history only."""
     other = SchemaHistory().with_table(at(100), B).without(at(300), "shop", "orders", "x")
     other = other.with_table(at(50), table("items", "id")).with_charset(at(1), "shop", "utf8")
     merged = KNOWN.with_table(at(20), A).merged(other)

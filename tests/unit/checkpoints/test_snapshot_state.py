@@ -1,4 +1,4 @@
-"""How far a load has come, as text in an offset: what is stored comes back, and stays short."""
+"""The snapshot state as text in an offset: it survives the round trip, and its size is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main loop: transactions, batches, schemas by position, and what is refused."""
+"""The decoder's main loop: transactions, batches, schemas by position, rejected events."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 
 
 class Log(EventLog):
-    """Transactions of one table, and its rows' JSON."""
+    """A log of transactions of one table, which can decode its rows."""
 
     def gtid(self, number: int) -> Event:
         uuid = bytes.fromhex("690a9884e53a11f19af702fc00000001")

@@ -1,4 +1,4 @@
-"""Packets of a dump, from a peer that is a real socket."""
+"""Packets of a dump, received over a real socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTINGS = ServerSettings("h", 3306, "u", "secret")
 
 
 def packets(payload: bytes, sequence: int = 1) -> bytes:
-    """A payload as a server sends it: one of exactly 2^24 - 1 bytes is followed by an empty one."""
+    """Return a payload in packets; a last one of 2^24 - 1 bytes is followed by an empty one."""
     parts = []
     at = 0
     while True:
@@ -53,14 +53,14 @@ EOF = packets(b"\xfe\x00\x00\x00\x00")
 
 
 def events_of(client: ReplicaClient) -> Iterator[bytes]:
-    """The events of a dump that was asked for."""
+    """Return an iterator over the events of a dump."""
     stream = client._stream("mysql-bin.000001", 4, ChecksumAlgorithm.OFF, lambda: None)
     return iter(stream.next_event, None)
 
 
 @contextmanager
 def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterator[bytes]]:
-    """A dump whose peer sends these bytes and closes the connection."""
+    """Yield the events of a dump whose peer sends these bytes and closes the connection."""
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -69,7 +69,7 @@ def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterat
 
     peer = threading.Thread(target=send)
     peer.start()
-    # The handshake is pymysql's; from the dump on only the socket is used.
+    # Of the pymysql connection, which makes the handshake, a dump uses only the socket.
     connection = cast(Any, SimpleNamespace(_sock=ours))
     try:
         with ours:
@@ -90,7 +90,7 @@ def test_payload_of_any_size_is_joined_from_its_packets(size: int) -> None:
 
 
 def test_dump_gives_every_event_until_end_of_log() -> None:
-    big = b"x" * (MAX - 1)  # with its status byte exactly one full packet
+    big = b"x" * (MAX - 1)  # exactly one full packet with its status byte
     with dump_of(event(b"one") + event(big) + event(b"") + EOF) as events:
         assert next(events) == b"one"
         assert next(events) == big
@@ -125,7 +125,7 @@ def test_dump_cut_between_packets_of_an_event_is_a_lost_connection(length: int) 
             BinlogPurgedError,
             "no longer has this binlog",
         ),
-        # Before 4.1 there was no SQL state.
+        # An error packet from before 4.1 has no SQL state.
         (packets(b"\xff\xd4\x04Binary log is not open"), BinlogSettingsError, "writes no binlog"),
         (error(1227, "Access denied"), AccessDeniedError, "GRANT REPLICATION SLAVE"),
         (error(1053, "Server shutdown in progress"), LostConnectionError, "1053"),
@@ -183,7 +183,7 @@ def test_repr_of_server_settings_has_no_password() -> None:
     assert "secret" not in repr(SETTINGS)
 
 
-# sslMode as MySQL's --ssl-mode, in pymysql's arguments
+# (sslMode, as MySQL's --ssl-mode, and the arguments for pymysql)
 SSL: list[tuple[str, dict[str, Any]]] = [
     ("DISABLED", {"ssl_disabled": True}),
     ("PREFERRED", {}),

@@ -1,4 +1,4 @@
-"""The walker: what is in the log, where it stands, and what is refused."""
+"""The event reader: events, their positions, and rejected events."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def format_description(log_pos: int = 0, *, algorithm: int = 1, flags: int = 0) 
 
 
 def walker_at(pos: int, *, checksum: bool = True) -> EventReader:
-    """A walker that a dump from `pos` has set up."""
+    """Return a reader at `pos` that has read a dump's FORMAT_DESCRIPTION."""
     walker = EventReader(FILE, pos)
     assert walker.feed(format_description(algorithm=int(checksum))) is None
     return walker
@@ -87,7 +87,7 @@ def test_rows_event_is_read_with_its_position_type_and_body(
 
 
 def test_event_positions_follow_from_event_lengths() -> None:
-    """GTID, BEGIN, TABLE_MAP, UPDATE, XID; then the same around the delete."""
+    """The lengths are those of GTID, BEGIN, TABLE_MAP, UPDATE, XID; then the same with DELETE."""
     lengths = [65, 72, 58, 52, 31, 65, 72, 58, 45, 31]
     walker = walker_at(194)
     found = []
@@ -105,7 +105,7 @@ def test_every_changed_byte_of_an_event_raises_error_at_its_position(raw: bytes)
     for at in range(len(raw)):
         damaged = raw[:at] + bytes([raw[at] ^ 0x40]) + raw[at + 1 :]
         with pytest.raises(FormatError) as caught:
-            # One event further back: an error right at the start may be the start's fault.
+            # One event was read before: directly at the start, the start position can be the fault.
             walker_behind(start).feed(damaged)
         assert (caught.value.file, caught.value.position) == (FILE, start)
 
@@ -120,7 +120,7 @@ def test_truncated_or_extended_event_raises_malformed_event_error(raw: bytes) ->
 
 
 def walker_behind(pos: int) -> EventReader:
-    """A walker that walked one event that ends at `pos`."""
+    """Return a reader that has read one event, which ends at `pos`."""
     walker = walker_at(pos - 31)
     assert walker.feed(raw_event(T.XID_EVENT, bytes(8), log_pos=pos)) is not None
     return walker
@@ -130,7 +130,7 @@ def walker_behind(pos: int) -> EventReader:
 def test_artificial_rotate_before_format_description_does_not_move_position(
     checksum: ChecksumAlgorithm,
 ) -> None:
-    """The server sends it with its own checksum setting, before any FORMAT_DESCRIPTION."""
+    """The server sends this ROTATE first, with or without a checksum as it is configured."""
     walker = EventReader(FILE, 4, checksum)
     raw = raw_event(
         T.ROTATE_EVENT,
@@ -155,7 +155,7 @@ def test_artificial_rotate_with_wrong_checksum_raises_checksum_error() -> None:
 
 
 def test_dump_from_mid_file_begins_with_the_event_at_its_position() -> None:
-    """ROTATE to the start's position, FORMAT_DESCRIPTION with log_pos 0, then the log."""
+    """The server sends a ROTATE to the position, FORMAT_DESCRIPTION with log_pos 0, and the log."""
     walker = EventReader("", 0, CRC32)
     rotate = rotate_body(FILE, 389)
     assert walker.feed(raw_event(T.ROTATE_EVENT, rotate, log_pos=0, flags=ARTIFICIAL_FLAG)) is None
@@ -187,7 +187,7 @@ def test_heartbeat_with_wrong_checksum_raises_checksum_error() -> None:
 
 @pytest.mark.parametrize("past", [0, 1, 12, 30, 31, 32])
 def test_positions_grow_past_4_gib_where_log_pos_wraps(past: int) -> None:
-    """Also when an event ends at exactly 4 GiB, where log_pos is 0 as in what is made up."""
+    """Some events end at exactly 4 GiB, where log_pos is 0 as in artificial events."""
     begin = (1 << 32) - 62 + past
     walker = walker_at(begin)
     found = []
@@ -200,7 +200,7 @@ def test_positions_grow_past_4_gib_where_log_pos_wraps(past: int) -> None:
 
 
 def test_in_use_flag_is_not_in_the_checksum() -> None:
-    """The server sets it in the file's first event and clears it when it closes the file."""
+    """The server sets the flag in the file's first event and clears it when it closes the file."""
     closed = format_description(123)
     in_use = closed[:17] + b"\x01\x00" + closed[19:]
     event = EventReader(FILE, 4).feed(in_use)
@@ -218,7 +218,7 @@ def test_format_description_checksum_is_verified_if_algorithm_is_off() -> None:
 
 
 def test_resent_format_description_may_have_a_stale_checksum_if_checksums_are_off() -> None:
-    """A server changes its bytes for a start in mid-file; the CRC32 only where events have one."""
+    """A start in mid-file changes this event, but changes its CRC32 only with checksums on."""
     stale = format_description(0, algorithm=0)[:-4] + bytes(4)
     assert EventReader(FILE, 389).feed(stale) is None
     with pytest.raises(InvalidPositionError, match="CRC32"):
@@ -239,7 +239,7 @@ def test_events_of_server_5_5_are_read_without_checksums() -> None:
 
 
 def test_checksum_algorithm_may_change_between_files() -> None:
-    """SET GLOBAL binlog_checksum rotates; the ROTATE is written as the file that it ends."""
+    """SET GLOBAL binlog_checksum rotates the log; the ROTATE has the algorithm of the old file."""
     first = LogBuilder("mysql-bin.000001", checksum=True)
     first.format_description().begin().xid().rotate("mysql-bin.000002")
     second = LogBuilder("mysql-bin.000002", checksum=False)
@@ -274,7 +274,7 @@ def test_wrong_log_pos_raises_malformed_event_error(log_pos: int, words: str) ->
 
 
 def test_start_inside_an_event_raises_invalid_position_error() -> None:
-    """The first FORMAT_DESCRIPTION still raises ChecksumError."""
+    """A wrong checksum of the first FORMAT_DESCRIPTION still raises ChecksumError."""
     with pytest.raises(InvalidPositionError, match="no event begins here") as caught:
         walker_at(390).feed(UPDATE)
     assert (caught.value.file, caught.value.position) == (FILE, 390)
@@ -364,7 +364,7 @@ def test_only_mariadb_from_11_4_on_may_lack_positions(version: str, lacks: bool)
 
 @pytest.mark.parametrize("kind", [T.MARIADB_START_ENCRYPTION_EVENT, T.MARIADB_GTID_LIST_EVENT])
 def test_event_resent_at_start_of_a_dump_does_not_move_the_position(kind: EventType) -> None:
-    """MariaDB sends it again for a start in mid-file, not all of them as artificial."""
+    """For a start in mid-file, MariaDB sends such events again, not all of them as artificial."""
     walker = EventReader(FILE, 1000)
     body = format_description_body("11.8.9-MariaDB-log")
     assert walker.feed(raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=0)) is None

@@ -1,4 +1,4 @@
-"""Binlog files as raw events."""
+"""Binlog files, read as raw events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_binlog_file_is_read_completely(log: LogBuilder, tmp_path: Path) -> None
 def test_binlog_file_cut_inside_an_event_is_rejected_with_its_position(
     log: LogBuilder, tmp_path: Path
 ) -> None:
-    """A file cut at the end of an event is a shorter log."""
+    """A file cut at the end of an event is a valid, shorter log."""
     path = log.write(tmp_path)
     data = path.read_bytes()
     starts = [4]
@@ -83,7 +83,7 @@ def test_file_that_is_not_a_plain_binlog_is_rejected(
 def test_event_longer_than_its_file_is_rejected_in_bounded_memory(
     open_as: Callable[[Path, bytes], object], tmp_path: Path
 ) -> None:
-    """A length of 4 GiB, in a file that is also read compressed."""
+    """The event's length is 4 GiB - 1; the file is plain or gzip-compressed."""
     header = bytearray(LogBuilder().format_description().raws[0][:19])
     header[9:13] = b"\xff\xff\xff\xff"
     path = tmp_path / "mysql-bin.000001"
@@ -119,7 +119,7 @@ def test_file_stream_reads_from_any_event_to_the_end(log: LogBuilder, tmp_path: 
 def test_start_of_encryption_event_raises_unsupported_event_error(
     kind: int, version: str, tmp_path: Path
 ) -> None:
-    # Scheme, version of the key, nonce; then what no reader without the key can tell from noise.
+    # Scheme, key version and nonce; the encrypted events after it are random bytes here.
     log = LogBuilder().format_description(version)
     start = log.pos
     path = log.add(kind, bytes([1, 1, 0, 0, 0]) + bytes(range(12))).write(tmp_path)

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.protocol.gtid_sets import (
 
 UUID = "4a4208bf-e9fd-11f1-8fee-02fc00000001"
 SID = UUID.replace("-", "")
-# (bytes of a PREVIOUS_GTIDS of MySQL 9.7.4, its set); the second from `flush binary logs` after
+# (bytes of a PREVIOUS_GTIDS of MySQL 9.7.4, its set); the last from `flush binary logs` after
 # transactions with gtid_next = AUTOMATIC:billing and AUTOMATIC:audit_1.
 LOGGED: list[tuple[str, list[Interval]]] = [
     ("0000000000000000", []),

@@ -1,4 +1,4 @@
-"""A server that attacks or is broken: it gets no file, no memory and no readable password."""
+"""A malicious or broken server gets no file, no unbounded memory and no readable password."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD, ResultSe
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
 PASSWORD = b"geheim-1"
-_LOCAL_FILES = 0x80  # in the capabilities of a client
+_LOCAL_FILES = 0x80  # CLIENT_LOCAL_FILES, in the capabilities of a client
 _MORE_RESULTS = b"\x00\x00\x00\x0a\x00\x00\x00"
 
 
@@ -58,12 +58,12 @@ def dump(client: ReplicaClient) -> None:
 
 
 def is_own(command: int, argument: bytes) -> bool:
-    """Whether a command is the test's, and not one that begins each session."""
+    """Return whether a command is the test's, not one that begins each session."""
     return command != COM_QUERY or argument == b"SELECT something"
 
 
 def found(server: HostileServer, run: Callable[[ReplicaClient], None]) -> MySQLBinlogError:
-    """The error of a client of this server."""
+    """Return the error of a client of this server."""
     with (
         hostile_server(server),
         pytest.raises(MySQLBinlogError) as caught,
@@ -90,7 +90,7 @@ COMMANDS = [
 def test_local_file_requested_by_server_is_not_sent(
     run: Callable[[ReplicaClient], None], command: int, tmp_path: Path
 ) -> None:
-    """The answer 0xfb and a name, to whatever the client sends."""
+    """The server answers the command with 0xfb and a file name, as for LOAD DATA LOCAL."""
     secret = tmp_path / "id_rsa"
     secret.write_bytes(b"PRIVATE KEY")
     asked: list[int] = []
@@ -107,7 +107,7 @@ def test_local_file_requested_by_server_is_not_sent(
     if command == COM_QUERY:
         assert "requested a file of this machine" in error.message
     assert b"PRIVATE" not in server.received
-    # After the request came a goodbye at most.
+    # After the request, the client sent at most COM_QUIT.
     assert bytes(server.received[asked[0] :]) in (b"", b"\x01\x00\x00\x00\x01")
 
 
@@ -134,7 +134,7 @@ def test_a_password_is_never_sent_in_clear_text_without_tls(plugin: str) -> None
         ReplicaClient.connect(server.settings())
     assert plugin in caught.value.message
     assert PASSWORD not in server.received
-    # Only the login itself was sent, whose password is scrambled with the salt.
+    # Only the login packet was sent, in which the password is scrambled with the salt.
     assert len(server.received) == 4 + int.from_bytes(server.received[:3], "little")
 
 
@@ -177,7 +177,7 @@ def test_answer_with_more_than_one_result_is_rejected() -> None:
 
 
 class Endless:
-    """The bytes of one event or row without end: full packets of zeros, made when they are read."""
+    """An endless event or row: full packets of zeros, generated when they are read."""
 
     given = 0
 
@@ -245,7 +245,7 @@ def test_impossible_lengths_in_a_result_raise_malformed_result_error(
     assert words in error.message
 
 
-# --- answers that no server gives
+# --- malformed answers
 
 BROKEN = [
     b"",
@@ -270,8 +270,8 @@ def test_a_broken_answer_is_an_error_of_this_package(
         is_meant = number == command and is_own(number, argument)
         return packets(payload) * 3 if is_meant else None
 
-    # An event that is too short, which its reader rejects. (An end is that of a server that is shut
-    # down: this one takes no second connection.)
+    # The dump accepts an event that is too short; the event reader rejects it. (The end of a dump
+    # is an error: it looks like a shutdown, since this server accepts no second connection.)
     is_accepted = command == COM_BINLOG_DUMP and payload[:1] == b"\x00"
     expected = nullcontext() if is_accepted else pytest.raises(MySQLBinlogError)
     with (
@@ -308,7 +308,7 @@ def test_error_text_of_server_is_shortened_and_has_no_control_characters() -> No
     assert len(message) < 2000
 
 
-# --- silence
+# --- silent servers
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The small events: whole, cut at every byte, with a tail."""
+"""Bodies of small events: whole, cut at every byte, and with trailing bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.protocol.messages import (
     parse_server_version,
 )
 
-# Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: what every 5.7 server writes in front.
+# Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: the first status variables of every 5.7 server.
 SESSION = (
     b"\x00"
     + bytes(4)
@@ -45,7 +45,7 @@ SESSION = (
     + b"\x2d\0\x08\0\x21\0"
 )
 
-# (parser, whole body, value, bytes that must be there: fewer are an error)
+# (id, parser, whole body, value, required bytes: fewer are an error)
 PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
     ("rotate", Rotate.parse, rotate_body("b.000002", 4), Rotate(4, "b.000002"), 8),
     (
@@ -139,7 +139,7 @@ def test_query_text_that_is_not_utf8_is_preserved() -> None:
     assert rows_query.encode("utf-8", "surrogateescape") == b"\xe9"
 
 
-# (status variables, sql_mode, collation of the server)
+# (id, status variables, sql_mode, collation of the server)
 VARIABLES: list[tuple[str, bytes, int, int | None]] = [
     ("none", b"", 0, None),
     ("as 5.7 writes them", SESSION, 1436549152, 0x21),
@@ -183,7 +183,7 @@ def test_cut_status_variables_in_query_are_rejected(length: int) -> None:
         Query.parse(query_body("BEGIN", "d", SESSION[:length]))
 
 
-# (version, checksum algorithm in the body, what it says, whether it carries a CRC32 itself)
+# (version, algorithm byte in the body, the algorithm, whether the event itself has a CRC32)
 VERSIONS = [
     ("5.7.41-log", 1, ChecksumAlgorithm.CRC32, True),
     ("5.7.41-log", 0, ChecksumAlgorithm.OFF, True),

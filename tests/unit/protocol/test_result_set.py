@@ -1,4 +1,4 @@
-"""Results of prepared SELECTs, as bytes of a peer: whole, byte by byte, cut, damaged."""
+"""Results of prepared SELECTs, received whole, byte by byte, cut, and malformed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHUTDOWN = b"\xff\x1d\x04#08S01Server shutdown in progress"
 
 
 def packets(*payloads: bytes) -> bytes:
-    """Payloads as a server sends them: one of 2^24 - 1 bytes is followed by the rest of it."""
+    """Return payloads in packets; one of 2^24 - 1 bytes or more continues in the next packet."""
     parts = []
     for payload in payloads:
         for at in range(0, len(payload) + 1, MAX_PAYLOAD):
@@ -45,7 +45,7 @@ HEAD = packets(b"\x02", definition("a", 3, 63), definition("é", 253, 8), END)
 
 
 class Peer:
-    """Sends bytes in pieces, then closes the connection; counts the ends that it was told of."""
+    """A peer that sends bytes in pieces and closes the connection; it counts calls of `at_end`."""
 
     def __init__(self, data: bytes, piece: int | None = None) -> None:
         self.data = data
@@ -70,7 +70,7 @@ def rows_of(result: ResultSet) -> Iterator[bytes]:
 
 
 def filled(result: ResultSet) -> list[bytes]:
-    """Rows taken out of the buffer where they are all there, and one by one where they are not."""
+    """Return the rows, taken from the buffer if they are complete there, else by `next_row`."""
     found = []
     while True:
         view = result.view()
@@ -142,7 +142,7 @@ def test_server_error_between_rows_is_raised_and_ends_the_result() -> None:
         next(rows)
     assert caught.value.code == 1317
     assert not isinstance(caught.value, LostConnectionError)
-    # It ends the result: the connection is free again.
+    # The error ends the result, so the connection can be used again.
     assert peer.ends == 1
 
 

@@ -1,4 +1,4 @@
-"""What a server's refusal is told to be; only a LostConnectionError is worth another try."""
+"""Error classes for errors of servers and clients; only LostConnectionError can be retried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.server.server_errors import dump_error, refused
 
 OperationalError = pymysql.err.OperationalError
-# How 5.6 and 5.7 end their 1236 texts.
+# The end of the texts of error 1236 on 5.6 and 5.7.
 TAIL = (
     "; the first event 'mysql-bin.000001' at 4, the last event read from './mysql-bin.000001' at"
     " 123, the last byte read from './mysql-bin.000001' at 123."
@@ -130,13 +130,13 @@ def test_dump_error_packet_gives_matching_error_class_and_message(
 
 
 def wrapped(cause: Exception) -> Exception:
-    """As pymysql hands over what failed while connecting."""
+    """Return the error that pymysql raises if connecting fails by `cause`."""
     error = OperationalError(2003, f"Can't connect to MySQL server on 'h' ({cause})")
     error.original_exception = cause  # type: ignore[attr-defined] # as pymysql does
     return error
 
 
-# (exception, while doing, class, words)
+# (exception, action that failed, class, words of the message)
 REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
     (
         wrapped(socket.gaierror(-2, "Name or service not known")),

@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD: a stream of events, in bounded memory, and everything that can be wrong."""
+"""TRANSACTION_PAYLOAD events: the events in them, bounded memory, and malformed payloads."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_payload_of_two_frames_is_one_stream() -> None:
 
 
 def with_length(events: bytes, length: int) -> bytes:
-    """The stream with another length in its first event."""
+    """Return the stream with another length in its first event."""
     return events[:9] + length.to_bytes(4, "little") + events[13:]
 
 
 NESTED = RawEvent(EventType.TRANSACTION_PAYLOAD_EVENT, payload_body(STREAM))
 FORMAT = RawEvent(EventType.FORMAT_DESCRIPTION_EVENT, bytes(80))
-# (what is wrong, body, what the error says)
+# (id, body, part of the error message)
 BROKEN: list[tuple[str, bytes, str]] = [
     ("no body", b"", "TRANSACTION_PAYLOAD is cut short"),
     ("no end of the fields", payload_body(STREAM)[:9], "TRANSACTION_PAYLOAD"),
@@ -121,7 +121,7 @@ def test_payload_with_truncated_frame_raises_malformed_event_error(cut: int) -> 
 
 
 def test_decompression_bomb_is_rejected_in_bounded_memory() -> None:
-    """10 GB of zeros in 300 kB, by a header that admits it and by one that does not."""
+    """10 GB of zeros in 300 kB, with a header that declares this size or a smaller one."""
     part = bytes(64 << 20)
     frame = compressed(part)
     data = frame * 160
@@ -130,7 +130,7 @@ def test_decompression_bomb_is_rejected_in_bounded_memory() -> None:
     for size in (160 * len(part), 4096):
         with pytest.raises(MalformedEventError):
             list(TransactionPayloadReader(payload(payload_body(b"", data=data, size=size))))
-    # Skipped, to begin after it.
+    # The zeros are skipped, to begin after them.
     reader = TransactionPayloadReader(payload(payload_body(b"", data=frame * 2, size=1 << 28)))
     with pytest.raises(MalformedEventError, match="decompresses to 134217728 bytes, expected"):
         reader.skip_to((1 << 28) - 1)

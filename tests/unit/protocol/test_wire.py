@@ -1,4 +1,4 @@
-"""Checked reads: whole, cut at every byte, with a tail."""
+"""Reads with bounds checks: whole, cut at every byte, and with trailing bytes."""
 
 from __future__ import annotations
 

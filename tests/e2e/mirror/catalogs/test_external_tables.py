@@ -1,4 +1,4 @@
-"""Delta tables that were created in the catalog before the mirror, with a location of their own."""
+"""Delta tables created in the catalog before the mirror, with a location of their own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _cause(named: NamedTables, checkpoint: str = "checkpoint") -> OptionError:
 def test_empty_external_tables_get_the_columns_and_rows_of_the_servers(
     named: NamedTables, *, is_snapshot: bool, soft_delete: bool
 ) -> None:
-    """Also if their columns are other ones, and with partitions."""
+    """Their columns may differ from the server's, and they may have partitions."""
     tables = [name for name in _CREATED if name != "keyless" or not soft_delete]
     locations = {name: _create(named, name, _CREATED[name]) for name in tables}
     named.settings |= {

@@ -1,4 +1,4 @@
-"""Delta tables by their names in Spark's catalog: what is opened, created, refused and noticed."""
+"""Delta tables named in Spark's catalog: which ones are opened, created and rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 @pytest.fixture(scope="module")
 def delta(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with Delta's jars and an empty schema."""
+    """Yield a session with Delta's jars and an empty schema."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     made = with_delta(spark)
@@ -118,7 +118,7 @@ def test_an_external_table_that_is_empty_keeps_its_location(
 def test_a_table_that_was_created_again_is_not_written(
     delta: SparkSession, engine: SparkEngine
 ) -> None:
-    """Also if it has as many versions as the one before."""
+    """The new table has as many versions as the removed one."""
     target = engine.target(_name("again"))
     target.create(_COLUMNS, {})
     _merge(target, 1, 1)
@@ -195,7 +195,7 @@ def test_name_of_anything_but_a_delta_table_is_rejected(
 
 
 def _forget(delta: SparkSession, table: str) -> Path:
-    """Remove a managed table from the catalog without its files; returns their folder."""
+    """Remove a managed table from the catalog without its files; return their folder."""
     folder = _location(delta, table)
     kept = folder.with_name(f"{folder.name}_kept")
     shutil.copytree(folder, kept)
@@ -213,7 +213,7 @@ def _remove_commits(folder: Path) -> None:
 def test_a_table_whose_creation_was_interrupted_is_created(
     delta: SparkSession, engine: SparkEngine, *, has_commit: bool
 ) -> None:
-    """Also if the process ended before Delta wrote the first version."""
+    """Without a commit, the process ended before Delta wrote the first version."""
     table = f"interrupted_{has_commit}".lower()
     engine.target(_name(table)).create(_COLUMNS, {})
     folder = _forget(delta, table)
@@ -260,7 +260,7 @@ def test_missing_schema_named_by_the_target_is_rejected(engine: SparkEngine) -> 
 
 
 def test_missing_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEngine) -> None:
-    # In the warehouse of the session, where an interrupted run leaves its tables.
+    # The schema is in the session's warehouse, where an interrupted run leaves its tables.
     schema = f"named_{uuid4().hex}"
     name = _name("t", schema, may_create_schema=True)
     try:

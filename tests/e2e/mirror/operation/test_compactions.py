@@ -1,4 +1,4 @@
-"""Two compactions that meet leave rows twice: the table stops, and `reload` brings it back."""
+"""Rows duplicated by two concurrent compactions: the table stops until a reload."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_rows_duplicated_by_compactions_stop_their_table_until_a_reload(
 ) -> None:
     mirror = mirrored.mirror()
     if is_running:
-        # Its tables are open, at the version before the compactions.
+        # The mirror has opened its tables, at the version before the compactions.
         mirrored.execute("INSERT INTO other VALUES (1)")
         mirror.start(mirrored.spark, availableNow=True).awaitTermination()
     for table in _TABLES:

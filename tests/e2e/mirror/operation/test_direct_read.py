@@ -1,4 +1,4 @@
-"""Stretches of the log that a mirror reads by itself: equal to SELECT, each change once."""
+"""Parts of the binlog that a mirror reads directly: equal to SELECT, each change once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
 @pytest.fixture
 def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folder is not there, as with Spark Connect from another machine."""
+    """Make the handoff folder unavailable, as with Spark Connect from another machine."""
     elsewhere = str(tmp_path / "elsewhere")
     monkeypatch.setattr(BatchHandoff, "new", lambda _: BatchHandoff(elsewhere))
 
 
 @pytest.fixture
 def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """However short a stretch is, it is read here; gives the changes of each, as they come."""
+    """Read even short batches directly; return the number of changes in each direct read."""
     monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     read: list[int] = []
     steps = DirectReader.sub_batches
@@ -52,7 +52,7 @@ def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> lis
 def mirrored(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Three tables, of which one has no key."""
+    """Return a mirror of three tables, one of them without a key."""
     mirrored = MirroredDatabase(
         spark, any_server, any_database, tmp_path, startingOffset="snapshot"
     )
@@ -68,7 +68,7 @@ def mirrored(
 def short(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A database on one server."""
+    """Return a mirror of an empty database on one server."""
     return MirroredDatabase(spark, live_server, database, tmp_path)
 
 
@@ -94,7 +94,7 @@ def test_changes_and_ddl_read_directly_equal_select(
 ) -> None:
     random_ = random.Random(ddl_seed)
     mirrored.run()
-    # Those of `plain` came by Spark: without a key a table is read as a whole.
+    # The rows of `plain` were read by Spark: a table without a key is read as a whole.
     assert sum(read_here) == 2
     steps: list[tuple[str, ...]] = [
         ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
@@ -121,7 +121,7 @@ def test_snapshot_of_several_chunks_equals_select(
     with_change_log: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tables whose columns are alike, a key of two columns, and one that nobody can type."""
+    """Two tables have equal columns, one a key of two columns, and one a column without a type."""
     if reader == "Spark":
         monkeypatch.setattr(DirectReader, "can_read", lambda *_: False)
     if with_change_log:
@@ -195,14 +195,14 @@ def test_failed_batch_is_read_directly_again_and_applied_once(
     short.execute("UPDATE a SET n = 20", "UPDATE b SET n = 10")
     short.run()
     short.assert_equal("a", "b")
-    # A failed batch, the same again, and one more.
+    # The failed batch, its replay, and one more batch.
     assert [count for count in read_here if count] == [4, 4, 2]
 
 
 def test_planned_batch_is_not_read_from_another_binlog_of_the_same_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
+    """The binlog is reset after the batch is planned, and only the direct read can detect it."""
     monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
@@ -246,7 +246,7 @@ def test_handoff_files_are_applied_without_reading_the_binlog_again(
     with_change_log: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody reads the log again, and Spark runs no task."""
+    """Spark runs no task either."""
     random_ = random.Random(ddl_seed)
     if with_change_log:
         mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -277,7 +277,7 @@ def test_handoff_files_are_applied_without_reading_the_binlog_again(
 def test_batch_of_several_ranges_is_applied_from_its_handoff_file(
     short: MirroredDatabase, with_change_log: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its order, and typed or as texts, each as it was when it was changed."""
+    """Changes keep their order, and each has the columns of its time, typed or as text."""
     if with_change_log:
         short.settings["change_log"] = change_log_of(short)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000), n INT)")
@@ -314,7 +314,6 @@ def test_batch_of_several_ranges_is_applied_from_its_handoff_file(
 def test_handoff_files_of_successive_batches_are_removed_after_use(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch of a query has its own changes; nothing of it stays in the folder."""
     monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
     short.options["maxRowsPerTrigger"] = "7"
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
@@ -337,7 +336,7 @@ def test_handoff_files_of_successive_batches_are_removed_after_use(
 def test_large_transaction_among_small_ones_is_applied_without_spark_tasks(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No task could carry it, and Spark has no Python running, since small batches need none."""
+    """No task could inline it, and Spark runs no Python worker, because small batches need none."""
     monkeypatch.setattr(batch_runner, "collected", lambda *_, **__: 1 / 0)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))")
     short.run()
@@ -362,7 +361,7 @@ def test_large_transaction_among_small_ones_is_applied_without_spark_tasks(
 def test_second_short_batch_in_a_row_is_read_by_spark_without_handoff_files(
     short: MirroredDatabase, nothing_handed_over: None
 ) -> None:
-    """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
+    """Spark's tasks read short batches, so that a mirror keeps a single binlog connection."""
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")
     mirror = short.mirror()
     counts = []
@@ -379,7 +378,7 @@ def test_second_short_batch_in_a_row_is_read_by_spark_without_handoff_files(
 def test_binlog_with_few_captured_changes_is_left_to_spark_after_one_batch(
     short: MirroredDatabase, read_here: list[int]
 ) -> None:
-    """The server would send all of its log twice."""
+    """With direct reads, the server would send its whole binlog twice."""
     short.options["tables"] = f"{short.database}.a"
     short.execute(
         "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY, v LONGTEXT)"
@@ -391,6 +390,6 @@ def test_binlog_with_few_captured_changes_is_left_to_spark_after_one_batch(
             f"INSERT INTO a VALUES ({number})",
         )
         mirror.start(short.spark, availableNow=True).awaitTermination()
-    # Batch 0, and the one after which they are left to Spark.
+    # Batch 0, and the batch after which the binlog is left to Spark.
     assert read_here == [0, 1]
     short.assert_equal("a")

@@ -1,4 +1,4 @@
-"""Two engines, one meaning: what one wrote the other one reads, and goes on with."""
+"""Both engines of DeltaMirror: each reads what the other wrote, and continues from it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 @pytest.fixture(scope="module")
 def delta(spark: SparkSession) -> SparkSession:
-    """A session with Delta's jars."""
+    """Return a session with Delta's jars."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     return with_delta(spark)
@@ -100,7 +100,7 @@ def test_threads_reuse_sessions_without_the_settings_of_ended_threads(spark: Spa
 
 
 def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -> None:
-    """Spark keeps the id of the query that runs in them."""
+    """Spark stores the ID of the query that runs in a thread as such a property."""
     context = spark.sparkContext
     together = Barrier(4)
 
@@ -116,7 +116,7 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
         found = [*map_in_threads(write, range(4), spark)]
         assert context.getLocalProperty("p") == "the caller's"
     finally:
-        # None removes it, which PySpark's annotation leaves out.
+        # None removes the property, which PySpark's annotation does not allow.
         context.setLocalProperty("p", None)  # type: ignore[arg-type]
     assert found == [("the caller's", str(number)) for number in range(4)]
 
@@ -223,7 +223,7 @@ def test_every_kind_of_commit_writes_its_commit_marker(
     wider = pa.schema({"k": pa.int64(), "w": pa.int64(), SEQ: SEQ_TYPE})
     target.rewrite_columns(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
     _assert_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
-    # A statement without a change of place.
+    # A commit that does not change the position.
     target.set_properties({"p": "q"}, _mark(3, batch=4))
     for engine in engines.values():
         _assert_marks(engine.target(str(path)), _mark(3, batch=4))
@@ -235,7 +235,7 @@ def test_every_kind_of_commit_writes_its_commit_marker(
 def test_replaced_appended_and_rewritten_rows_are_equal_on_both_engines(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
-    """Without rows to append there is a commit all the same, also at a place that is marked."""
+    """An append without rows makes a commit too, also at a position that is already marked."""
     found: dict[str, list[object]] = {}
     for name, engine in engines.items():
         path = tmp_path / name
@@ -289,14 +289,14 @@ def test_rows_in_chunks_with_empty_ones_are_all_written_by_both_engines(
 def test_rows_at_an_already_marked_position_are_written(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
-    """Rows that are loaded bring no new place; Delta passes over a number that it has."""
+    """Snapshot rows have no new position, and Delta skips a transaction version that it has."""
     path = tmp_path / "t"
     target = engines["spark"].target(str(path))
     target.create(_COLUMNS, {})
     _merge(target, _mark(5, batch=1), 1)
     _merge(target, _mark(5, batch=2), 2)
     _assert_marks(target, _mark(5, batch=2))
-    # A load that begins in front of what the table has, and one in another log.
+    # A snapshot that starts before the table's position, and one of another binlog.
     for mark in (_mark(3), _mark(1, log=_OTHER)):
         target.set_properties({"mysqlbinlog.snapshotInProgress": "{}"}, mark)
         for engine in engines.values():
@@ -341,7 +341,7 @@ def test_foreign_delete_during_a_merge_without_new_rows_raises_mirror_error(
     _merge(target, _mark(1), 1, 2)
 
     def write_nothing_and_more() -> None:
-        # What is there is as new.
+        # The table already has these rows, with the same `seq`.
         with before_commit(monkeypatch, target, lambda _: DeltaTable(target.uri).delete("id = 1")):
             _merge(target, _mark(1), 1, 2)
         _merge(target, _mark(2), 3)
@@ -381,7 +381,7 @@ def test_open_tables_stay_within_the_limit_and_old_versions_are_freed(
     jvm: Any = delta
     delta_log = jvm._jvm.org.apache.spark.sql.delta.DeltaLog
     gc.collect()
-    # As if the collector never came to it.
+    # Old versions must be freed even if Python's garbage collector does not run.
     gc.disable()
     try:
         delta_log.clearCache()
@@ -400,7 +400,7 @@ def test_open_tables_stay_within_the_limit_and_old_versions_are_freed(
 
 
 def _live_snapshots(spark: SparkSession) -> int:
-    """How many versions of Delta tables are in the JVM, after its own collection of garbage."""
+    """Return how many versions of Delta tables are in the JVM after its garbage collection."""
     session: Any = spark
     jvm, gateway = session._jvm, session.sparkContext._gateway
     given = gateway.new_array(jvm.java.lang.Object, 1)
@@ -516,7 +516,7 @@ def test_mirror_that_changes_its_engine_equals_select_and_applies_nothing_twice(
         mirrored.run()
         mirrored.assert_equal("t")
     version = mirrored.delta("t").version()
-    # The log once more, from its begin: everything is there already.
+    # The binlog is read again from the start; all of its changes are applied already.
     mirrored.options["startingOffset"] = begin
     for engine in ("spark", "deltalake"):
         mirrored.settings["engine"] = engine

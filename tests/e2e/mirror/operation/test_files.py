@@ -1,4 +1,4 @@
-"""The files of Delta tables: partitions, and compactions while a mirror writes."""
+"""Files of Delta tables: partitions, and compactions while a mirror writes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_partition_value_that_delta_would_not_read_back_stops_the_table(
 def test_timestamp_partition_keeps_its_instant_or_stops_the_table(
     mirrored: MirroredDatabase,
 ) -> None:
-    """delta-rs notes it without a time zone: Spark reads it in that of its session."""
+    """delta-rs stores it without a time zone, and Spark reads it in the session's time zone."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
     mirrored.execute(
         "SET time_zone = '+00:00'",
@@ -182,7 +182,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
     mirrored.run()
     for path, elsewhere in kept.items():
         elsewhere.rename(path)
-    # A BIGINT UNSIGNED is a whole number to the server, and a decimal to Delta.
+    # A BIGINT UNSIGNED is an integer on the server, and a decimal in Delta.
     found = {(int(row["id"]), row["v"]) for row in mirrored.rows("t").to_pylist()}
     assert found == {*mirrored.select("t")[1]}
 
@@ -191,7 +191,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
 def test_batches_with_concurrent_compactions_equal_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another thread compacts as often as it can, through each kind of commit."""
+    """Another thread compacts as often as it can, during each kind of commit."""
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), w INT)",
         "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)",
@@ -211,7 +211,8 @@ def test_batches_with_concurrent_compactions_equal_select(
     thread.start()
     try:
         for number in range(10, 50, 10):
-            # With delta-rs, rows of two rounds are merged, and those of the others written without.
+            # With delta-rs, rows are merged in two of the rounds, and written without a merge in
+            # the others.
             monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0 if number % 20 else 1_000)
             rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
             mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
@@ -255,7 +256,7 @@ def test_rewrite_of_columns_survives_a_compaction_and_rejects_a_foreign_append(
 
     def interrupted(*arguments: Any) -> pa.RecordBatch:
         if next(comes, False):
-            # delta-rs calls this from a thread of its own runtime, which must not begin another.
+            # delta-rs calls this in a thread of its runtime, which must not start another runtime.
             with ThreadPoolExecutor(1) as another:
                 another.submit(write).result()
         return reshaped(*arguments)
@@ -293,13 +294,13 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
                 break
         else:
             pytest.fail("no compaction and no vacuum in two minutes")
-        # No batch is interrupted, so that none begins another round of maintenance.
+        # No batch is interrupted, so none starts another round of maintenance.
         query.processAllAvailable()
     finally:
         query.stop()
     mirrored.settings["maintenance_interval"] = None
     mirrored.run()
-    # A vacuum that keeps nothing takes the files of a version that is being read.
+    # A vacuum without a retention time removes files of a version that is being read.
     for thread in threading.enumerate():
         if thread.name == MAINTENANCE_THREAD:
             thread.join()

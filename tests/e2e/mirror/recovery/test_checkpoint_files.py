@@ -1,4 +1,4 @@
-"""How Spark writes a mirror's checkpoint: on local disk without a process for each file."""
+"""How Spark writes a mirror's checkpoint on local disk: without a process for each file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """One that does not say how checkpoints are written, as a user's; the tests' own does."""
+    """Yield a session without a checkpoint manager, as a user has; the tests otherwise set one."""
     spark.conf.unset(MANAGER)
     yield spark
     spark.conf.set(MANAGER, QUICK_CHECKPOINTS)

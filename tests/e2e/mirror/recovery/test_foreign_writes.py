@@ -1,4 +1,4 @@
-"""What others do to the Delta tables of a mirror: it is noticed where rows would be wrong."""
+"""Writes of others to a mirror's Delta tables: the table stops if its rows could be wrong."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mirrored(
 def _interrupted(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, come_between: Callable[[], None]
 ) -> Iterator[None]:
-    """Do something once, between a look at what the Delta table has and what follows from it."""
+    """Call `come_between` once, after the applied position of a Delta table is read."""
     drop_applied: Callable[[pa.Table, int], pa.Table] = vars(module)["drop_applied"]
     comes = iter([come_between])
 
@@ -111,7 +111,7 @@ def test_rows_removed_by_a_user_while_the_query_runs_stop_the_table(
 def test_maintenance_between_a_check_and_a_commit_stops_no_table(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta for Spark moves its commit after them; delta-rs makes it again."""
+    """Delta for Spark moves its commit after them; delta-rs repeats its commit."""
     mirror = mirrored.mirror()
 
     def all_at_once(target: DeltaTarget) -> None:

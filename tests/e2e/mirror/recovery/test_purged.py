@@ -1,6 +1,6 @@
-"""A mirror, and its change logs, of a server that purged what the mirror had not read yet.
+"""A mirror and its change logs of a server that purged binlog files before the mirror read them.
 
-With ``failOnDataLoss=false`` it reloads all tables by itself, and is equal to SELECT afterwards.
+With ``failOnDataLoss=false``, the mirror reloads all tables and then equals SELECT.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module", params=ONE_MARIADB_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server whose files are purged."""
+    """Yield a server whose binlog files the tests purge."""
     kind = ONE_MARIADB_KINDS[request.param]
     need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
@@ -47,7 +47,7 @@ def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 @pytest.fixture
 def mirrored(spark: SparkSession, own: LocalServer, tmp_path: Path) -> MirroredDatabase:
-    """With a table that has a key, one that has none, and others to alter, to drop, to rename."""
+    """Return a mirror of tables with and without a key, and of tables to alter, drop and rename."""
     name = f"purged_{next(NUMBERS)}"
     own.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     mirrored = MirroredDatabase(
@@ -79,7 +79,7 @@ def mirrored(spark: SparkSession, own: LocalServer, tmp_path: Path) -> MirroredD
 
 
 TABLES = ("t", "k", "altered", "again", "new_name", "created")
-# Of each kind, in a part of the binlog that is lost.
+# Changes of each kind, in a part of the binlog that is lost.
 LOST = (
     "INSERT INTO t VALUES (4, 4)",
     "UPDATE t SET v = 22 WHERE id = 2",
@@ -108,7 +108,7 @@ LATER = (
 
 
 def assert_all_equal(mirrored: MirroredDatabase) -> None:
-    """The mirror, and what the change logs leave, are what SELECT shows."""
+    """Assert that the mirror and the replayed change logs equal SELECT."""
     mirrored.assert_equal(*TABLES)
     assert [mirrored.rows(table).num_rows for table in ("dropped", "renamed")] == [0, 0]
     for table, key in (("t", "id"), ("altered", "id"), ("again", "v"), ("created", "id")):
@@ -135,7 +135,7 @@ def test_tables_are_reloaded_after_a_purge(mirrored: MirroredDatabase) -> None:
 
 
 def test_changes_and_an_alter_after_a_purged_part_equal_select(mirrored: MirroredDatabase) -> None:
-    """Rows before the ALTER can't be read, and need not be: the tables are read after it."""
+    """Rows before the ALTER cannot be decoded, and are not needed: the tables are read after it."""
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -172,7 +172,7 @@ def test_mirror_disconnected_while_the_binlog_is_purged_equals_select(
 
 
 class FailsInBatch(DeltaMirror):
-    """Ends with an error before it brings in a batch: that one is planned, and comes again."""
+    """A mirror that fails before it applies a batch, which is then replayed."""
 
     number = 1
 
@@ -233,7 +233,7 @@ def test_purged_batch_that_was_applied_before_a_crash_equals_select(
 def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """In the batch of the gap, and in those of the reload."""
+    """The kill is in the batch of the gap, or in a batch of the reload."""
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 1000))}")
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
     mirrored.run()
@@ -250,7 +250,7 @@ def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
 def test_purge_during_a_snapshot_leaves_no_deleted_rows(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """Rows that were read, and were deleted in the lost part, are not left over."""
+    """The snapshot had read rows that were then deleted in the lost part."""
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 9000))}")
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
     with killed_behind(step, monkeypatch):
@@ -365,7 +365,7 @@ class Rounds:
 
 
 def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends before its next step behind so many, if it has that many."""
+    """Run the mirror, and kill it after `number` sub-batches if it has more."""
     apply, left = BatchRunner._apply_sub_batch, number
 
     def killed(runner: BatchRunner, *given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Keys that Delta takes for the same, or for others, than the server does."""
+"""Keys that are equal in Delta but not on the server, or equal on the server but not in Delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MEMORY tables, which a restart of the server empties: the mirror empties the Delta table."""
+"""MEMORY tables, which are empty after a restart of the server: so is the Delta table."""
 
 from __future__ import annotations
 

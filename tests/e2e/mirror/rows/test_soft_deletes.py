@@ -31,7 +31,7 @@ def mirrored(
 
 
 def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
-    """The rows that are there, as SELECT has them, and those that are deleted."""
+    """Return the live rows, which must equal SELECT, and the soft-deleted rows."""
     rows = mirrored.rows("t").to_pylist()
     there = [row for row in rows if not row["_deleted"]]
     names, selected = mirrored.select("t")
@@ -44,7 +44,7 @@ def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
 
 
 def _delete_two(mirrored: MirroredDatabase) -> None:
-    """A row by a DELETE, and one by an UPDATE of its key; both stay."""
+    """Delete a row by DELETE, and one by an UPDATE of its key; both must stay as deleted rows."""
     mirrored.execute(
         "UPDATE t SET v = 'last' WHERE id = 1",
         "DELETE FROM t WHERE id = 1",
@@ -58,7 +58,7 @@ def test_soft_deletes_survive_sub_batches(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = with_short_steps(monkeypatch)
-    # The first batches behind a load are one step each.
+    # The first batches after a snapshot are a single sub-batch each.
     for value in ("behind it", "and once more"):
         mirrored.execute(f"UPDATE t SET v = '{value}' WHERE id = 4")
         mirrored.run()
@@ -77,7 +77,7 @@ def test_soft_deleted_rows_stay_until_their_key_is_inserted_again(
     )
     mirrored.run()
     assert _kept(mirrored)[1] == [(2, "two", 2), (3, "three", 3), (9, "came and went", 9)]
-    # The shape changes with deleted rows in it.
+    # The columns change while the table has soft-deleted rows.
     mirrored.execute(
         "ALTER TABLE t ADD n INT",
         "INSERT INTO t VALUES (5, 'five', 5, 5)",
@@ -120,7 +120,7 @@ def test_rows_deleted_before_a_new_snapshot_are_marked_as_deleted(
 def test_soft_deleted_rows_are_removed_when_the_key_changes(
     mirrored: MirroredDatabase, statements: tuple[str, ...]
 ) -> None:
-    """By the new key they are one with a row that is there: both would come back."""
+    """With the new key, a soft-deleted row would collide with a live row."""
     mirrored.execute("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (5, 'one', 5)")
     mirrored.run()
     assert _kept(mirrored)[1] == [(1, "one", 1)]
@@ -156,7 +156,7 @@ def test_soft_deleted_rows_keep_their_values_when_the_table_is_recreated(
         "INSERT INTO t VALUES (2, 'again', 2, 'x')",
     )
     mirrored.run()
-    # A column of another type has none of them.
+    # New columns, and columns of another type, are NULL in these rows.
     kept = [(1, "one", None, None), (3, "three", None, None), (4, "four", None, None)]
     assert _kept(mirrored) == ([(2, "again", 2, "x")], kept)
 

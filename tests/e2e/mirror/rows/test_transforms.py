@@ -1,4 +1,4 @@
-"""Mirrors with masks and row filters: Delta has what SELECT shows, transformed in Python."""
+"""Mirrors with masks and row filters: Delta equals SELECT, transformed in Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDS = (1, 2, 3, 4)
 
 
 class TransformedDatabase:
-    """A mirror of four tables: with a key, with a masked key, without a key, and untouched."""
+    """A mirror of four tables: with a key, with a masked key, without a key, and without a mask."""
 
     def __init__(self, spark: SparkSession, server: Server, database: str, folder: Path) -> None:
         masks = {
@@ -91,8 +91,8 @@ def test_masked_and_filtered_tables_equal_select_after_changes_and_restarts(
     transformed.assert_equal()
     for table in MASKS:
         mirrored.execute(
-            f"UPDATE {table} SET country = 'DE', v = 2 WHERE id = 2",  # enters
-            f"UPDATE {table} SET country = 'FR' WHERE id = 1",  # leaves
+            f"UPDATE {table} SET country = 'DE', v = 2 WHERE id = 2",  # enters the filter
+            f"UPDATE {table} SET country = 'FR' WHERE id = 1",  # leaves it
             f"UPDATE {table} SET email = 'new@x.org' WHERE id IN (2, 4)",
             f"INSERT INTO {table} VALUES (5, 'eve@x.org', 'DE', 5), (6, 'out@x.org', 'FR', 6)",
         )

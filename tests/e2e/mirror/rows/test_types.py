@@ -1,4 +1,4 @@
-"""DeltaMirror over logs that a real 5.7.41 wrote: every type, by content and by Delta's type."""
+"""DeltaMirror of binlogs recorded on MySQL 5.7.41: values and Delta types of every MySQL type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XA transactions and savepoints through a mirror: its tables are equal to SELECT."""
+"""XA transactions and savepoints through a mirror: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def test_tables_equal_select_after_random_xa_transactions(  # noqa: PLR0917 (fix
     monkeypatch: pytest.MonkeyPatch,
     start: str,
 ) -> None:
-    """Prepared before a snapshot or a batch and committed after it, and a kill in between."""
+    """Some are prepared before a snapshot or a batch and committed after it.
+
+    The mirror that starts from the binlog is also killed between sub-batches.
+    """
     with_short_steps(monkeypatch)
     options = {"startingOffset": "snapshot"} if start == "snapshot" else {}
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path, **options)

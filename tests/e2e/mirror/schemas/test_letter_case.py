@@ -1,4 +1,4 @@
-"""Options that name tables in another case than the server: its own setting decides what they mean.
+"""Options that name tables in another case: the server's setting decides whether they match.
 
 `lower_case_table_names` is 1 on servers that were moved from Windows, and on many others.
 """
@@ -25,21 +25,21 @@ _INSENSITIVE = "--lower-case-table-names=1"
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])
 def insensitive(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that keeps names in lower case; the live one where it does so."""
+    """Yield a server that stores names in lower case: the live server if it does so."""
     if request.param == "mysql":
         live: Server = request.getfixturevalue("live_server")
         if live.execute("SELECT @@lower_case_table_names") == [(1,)]:
             yield live
             return
     kind = own_kind() if request.param == "mysql" else mariadb_kind()
-    request.getfixturevalue(kind.name)  # it says what is missing
+    request.getfixturevalue(kind.name)  # skips with the reason
     with kind([_INSENSITIVE]) as server:
         yield server
 
 
 @pytest.fixture
 def shop(insensitive: Server) -> Iterator[str]:
-    """A database with three tables; gives its name."""
+    """Yield the name of a database with three tables."""
     with new_database(insensitive, "letter_case") as name:
         insensitive.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9), secret INT, v INT)",
@@ -54,7 +54,7 @@ def shop(insensitive: Server) -> Iterator[str]:
 
 
 def _options(database: str) -> dict[str, Any]:
-    """In upper case what the server has in lower case."""
+    """Return options with names in upper case, which the server has in lower case."""
     upper = database.upper()
     return {
         "tables": f"{upper}.*",
@@ -191,7 +191,7 @@ def test_options_respect_case_on_a_case_sensitive_server(
 def test_snapshot_where_in_another_case_is_rejected_on_a_case_sensitive_server(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, way: str
 ) -> None:
-    """Whether names differ by case only the server can tell; the answer comes before any row."""
+    """Only the server can decide whether the names match; the query fails before the first row."""
     if live_server.execute("SELECT @@lower_case_table_names") != [(0,)]:
         pytest.skip("the live server does not tell names by case")
     live_server.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")

@@ -1,4 +1,4 @@
-"""Columns whose names Delta refuses, or has itself: what SELECT shows, under documented names."""
+"""Columns whose names are invalid or reserved in Delta: SELECT's rows, with documented names."""
 
 from __future__ import annotations
 

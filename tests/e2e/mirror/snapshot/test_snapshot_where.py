@@ -1,4 +1,4 @@
-"""`snapshotWhere` limits loads and not the log: rows that the log brought survive a reload."""
+"""`snapshotWhere` limits snapshots but not changes: changed rows outside it survive a reload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 
 pytestmark = pytest.mark.both_engines
 
-# The columns of a key, the key, and its values of seven rows.
+# The columns of a key, the key, and its values in seven rows.
 KEYS: dict[str, tuple[str, str, list[str]]] = {
     "int": ("k INT", "k", ["-1", "0", "1", "2", "3", "2147483647", "-5"]),
     "bigint unsigned": (
@@ -62,7 +62,7 @@ KEYS: dict[str, tuple[str, str, list[str]]] = {
         ["1, 'a'", "1, 'b'", "2, 'a'", "2, 'b'", "3, ''", "4, 'x'", "4, 'y'"],
     ),
 }
-# Of the rows' values: those that the condition wants, and those that the log brings besides.
+# Conditions on the rows: those in the snapshot, and other rows that changes add.
 _WANTED, _BROUGHT = "v >= 100", "v IN (2, 3)"
 
 
@@ -181,7 +181,7 @@ def test_soft_deleted_rows_outside_snapshot_where_stay_after_a_reload(
 def test_keyless_table_with_snapshot_where_stops_at_ddl_until_a_full_reload(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """Nothing tells which of its rows the condition left out."""
+    """Without a key, the mirror cannot know which rows the condition excluded."""
     where = json.dumps({f"{database}.t": "id >= 100"})
     mirrored = MirroredDatabase(
         spark, live_server, database, tmp_path, startingOffset="snapshot", snapshotWhere=where
@@ -208,7 +208,7 @@ def test_keyless_table_with_snapshot_where_stops_at_ddl_until_a_full_reload(
 def keyed(
     spark: SparkSession, live_server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MirroredDatabase]:
-    """A table for each of `KEYS`, reloaded after the log brought two rows of each."""
+    """Yield a mirror of a table for each of `KEYS`, reloaded after changes of two excluded rows."""
     with new_database(live_server, "snapshot_where") as database:
         tables = {f"{database}.t{number}": _WANTED for number in range(len(KEYS))}
         mirrored = MirroredDatabase(

@@ -22,7 +22,7 @@ ROWS = 2_000
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A table with rows for some batches, and a row that the log alone has brought: id 2."""
+    """Return a mirror of a table with rows for several batches; only a change added row 2."""
     mirrored = MirroredDatabase(
         spark,
         live_server,

@@ -1,4 +1,4 @@
-"""The arguments that the commands share, and the options that these give."""
+"""Arguments that commands share, and the options that they set."""
 
 from __future__ import annotations
 

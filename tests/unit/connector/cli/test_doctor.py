@@ -1,4 +1,4 @@
-"""What `doctor` prints of its findings, and its exit codes."""
+"""The output of `doctor` and its exit codes."""
 
 from __future__ import annotations
 

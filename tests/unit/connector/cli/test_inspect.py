@@ -1,4 +1,4 @@
-"""``inspect`` as it is called: selections, forms of output, and what ends it."""
+"""The command ``inspect``: selections, output formats and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_inspect_shows_files_in_the_given_order() -> None:
 def test_tables_option_selects_rows_with_their_transactions_and_ddl() -> None:
     found = objects(TRANSACTIONS, "--tables", "*.chi")
     assert {each["table"] for each in found if "table" in each} == {"chi"}
-    # The transaction of each, from its first event to its last.
+    # The last transaction is complete, from its first event to its last.
     types = [each["type"] for each in found if each["tx_pos"] == found[-1]["tx_pos"]]
     assert types[:2] == ["ANONYMOUS_GTID", "QUERY"]
     assert types[-1] == "XID"

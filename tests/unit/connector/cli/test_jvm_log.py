@@ -1,4 +1,4 @@
-"""What is left of the lines that a JVM writes, and that it never stands still for them."""
+"""Log lines of a JVM: they are filtered, and never block the JVM."""
 
 from __future__ import annotations
 

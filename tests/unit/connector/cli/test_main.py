@@ -1,4 +1,4 @@
-"""What the command line says of itself, and what it imports to say it."""
+"""Help and version of the command line, and the modules that they import."""
 
 from __future__ import annotations
 

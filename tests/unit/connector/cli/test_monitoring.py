@@ -1,4 +1,4 @@
-"""The ports of `ingest`: which servers there are, and what is wrong before Spark starts."""
+"""The ports of `ingest`: their servers, and errors before Spark starts."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_metrics_port_above_65535_is_rejected(tmp_path: Path) -> None:
 def test_metrics_port_without_prometheus_client_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What is None there can't be imported.
+    # As if the package was not installed.
     monkeypatch.setattr("pyspark_mysqlbinlog.connector.cli.monitoring.find_spec", lambda _: None)
     monkeypatch.delitem(sys.modules, "prometheus_client", raising=False)
     code, output = invoked(tmp_path, "--metrics-port", "0")

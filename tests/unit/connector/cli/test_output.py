@@ -1,4 +1,4 @@
-"""What is shown of a mirror's progress: lines of text, of JSON, and a table in a terminal."""
+"""Display of a mirror's progress: lines of text, lines of JSON, and a table in a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = 1_700_000_000.0
 def batch(
     number: int, committed_at: float = NOW, *, in_snapshot: int = 0, **rows: int
 ) -> BatchProgress:
-    """A batch of a second, with so many changes of tables of `shop`."""
+    """Return a batch of one second with this number of changes per table of `shop`."""
     parts = {f"shop.{name}": TableBatch(n, 0, n * 10, 0.5, 1.25) for name, n in rows.items()}
     count = sum(rows.values())
     return BatchProgress(number, count, 1.0, committed_at, "bin.000007", 4711, in_snapshot, parts)
@@ -122,7 +122,7 @@ def test_batches_with_rows_or_end_of_snapshot_print_one_line_each(
 def test_row_rates_count_only_recent_batches() -> None:
     batches = (batch(1, NOW - 60, a=900), batch(2, NOW - 9, a=10, b=5), batch(3, NOW - 1, a=20))
     assert recent_rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
-    # One that took longer than the window, as in a load.
+    # A batch that took longer than the window, as in a snapshot.
     long = replace(batch(1, NOW, a=3000), duration_seconds=30.0)
     assert recent_rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
     assert recent_rates(MirrorProgress({}, batches), NOW + 60) == {}
@@ -138,7 +138,7 @@ def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list
 def test_terminal_table_has_one_line_per_table_with_stopped_ones_first() -> None:
     head, *lines, foot = shown(IN_SNAPSHOT)
     assert head.split() == ["table", "state", "rows", "rows/s", "bytes", "lag"]
-    # What is wrong comes first, then what is being loaded.
+    # Stopped tables come first, then tables in snapshot.
     assert [line.split()[0] for line in lines] == [
         "shop.keyless",
         "shop.orders",
@@ -159,7 +159,7 @@ def test_terminal_table_has_one_line_per_table_with_stopped_ones_first() -> None
 
 
 def test_narrow_terminal_keeps_one_line_per_table() -> None:
-    """A bar that has no place would be told in pieces, one below the other."""
+    """A progress bar would be wrapped over several lines, so only its percentage is shown."""
     head, _, *lines, _ = shown(IN_SNAPSHOT, width=70)
     assert head.split() == ["table", "state", "rows", "rows/s", "lag"]
     orders = ["shop.orders", "snapshot", "25%,", "20", "s", "left", "1,500", "150", "2.5", "s"]

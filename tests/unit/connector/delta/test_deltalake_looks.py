@@ -1,4 +1,4 @@
-"""When a table of delta-rs is looked at anew: not at each read, and where it must be."""
+"""Refreshes of a delta-rs table after commits of other writers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_rows_are_read_after_others_compacted_and_vacuumed(target: DeltalakeTarg
 def _once_before(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str, write: Callable[[], object]
 ) -> None:
-    """Have something else commit in the moment before a call."""
+    """Call `write` once, immediately before the next call of a method."""
     call = getattr(owner, name)
     writes = iter([write])
 
@@ -75,7 +75,7 @@ def _once_before(
 def test_append_succeeds_if_another_writer_commits_during_history_check(
     target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """delta-rs lists the commits after the version that it has, too."""
+    """delta-rs also lists the commits after the version that it has loaded."""
     other = DeltalakeEngine().target(target.uri)
     assert other.compact()
     _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))

@@ -1,4 +1,4 @@
-"""A mirror reads a server, whose tables have columns and existing rows."""
+"""A mirror reads column definitions and existing rows from a server."""
 
 from __future__ import annotations
 

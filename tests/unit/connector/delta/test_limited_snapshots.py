@@ -1,4 +1,4 @@
-"""Snapshots with a condition that a key change or a restart without the condition meets."""
+"""Snapshots with a condition, during which the key changes or the condition is removed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def row(pos: int, **image: int) -> Change:
 
 
 def chunk(after: str | None = None, upto: str | None = None) -> SnapshotState:
-    """One chunk; the snapshot goes on if it has an end."""
+    """Return the state after one chunk; the snapshot continues if the chunk has an end."""
     begin, end = ((each,) if each else None for each in (after, upto))
     rest = (TableSnapshotState(NAME, "key", end),) if end else ()
     return SnapshotState(pending=rest, chunks=(Chunk(NAME, "key", begin, end),))
 
 
 def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
-    """What the server shows of the rows that are asked for; the conditions are kept."""
+    """Answer each query for excluded rows with `rows`; return the list of its conditions."""
     asked: list[str] = []
 
     def rows_where(condition: str) -> tuple[pa.Table, ImageStore]:
@@ -52,7 +52,7 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
 
 @pytest.fixture
 def mirrored(tmp_path: Path) -> TableBatches:
-    """Snapshots of the table have a condition, and the log has brought a row that it leaves out."""
+    """Return a table with a snapshot condition and a binlog row that the condition excludes."""
     mirrored = TableBatches(tmp_path)
     answers(mirrored)
     brought = change("c", 120, {"id": 2, "v": 2})
@@ -108,7 +108,7 @@ def test_key_change_without_earlier_rows_is_allowed_under_snapshot_condition(
 def test_rows_excluded_by_condition_on_one_chunk_are_read_at_snapshot_end(
     mirrored: TableBatches, limited: int
 ) -> None:
-    """One of its two chunks was read by a process with a condition."""
+    """Only one of the two chunks was read by a process with a condition."""
     asked = answers(mirrored, row(400, id=2, v=77))
     rows_where = mirrored.rows_where
     versions = [(4, BEFORE)]

@@ -1,4 +1,4 @@
-"""Snapshots whose Delta table is newer than the checkpoint: it was copied later."""
+"""Snapshots of which the Delta table is newer than the restored checkpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def created(pos: int, number: int, v: int) -> Change:
 
 
 def chunk(after: int | None, upto: int | None, reload: str = "") -> SnapshotState:
-    """One chunk; the snapshot goes on if it has an end."""
+    """Return the state after one chunk; the snapshot continues if the chunk has an end."""
     begin, end = (None if each is None else (str(each),) for each in (after, upto))
     rest = (TableSnapshotState(NAME, "key", end),) if end else ()
     return SnapshotState(pending=rest, chunks=(Chunk(NAME, "key", begin, end),), reload=reload)
@@ -85,7 +85,7 @@ def test_completed_snapshot_replayed_in_smaller_chunks_gives_correct_rows(
     mirrored.put_back(copy)
     more = [created(500, 10, 10)] if end > 400 else []
     log = gone, created(320, 9, 9), *more
-    # It comes in smaller parts now, more than the table had.
+    # The snapshot is replayed in more and smaller chunks.
     mirrored.batch(end, *log, row(end, 3, 3), versions=VERSIONS, load=chunk(1, 3))
     for number in (4, 5):
         mirrored.again()
@@ -94,7 +94,7 @@ def test_completed_snapshot_replayed_in_smaller_chunks_gives_correct_rows(
     mirrored.batch(end + 9, created(end + 5, 11, 11), versions=VERSIONS, load=DONE)
     added = [(10, 10)] if more else []
     assert mirrored.rows() == [(1, 1), (3, 3), (9, 9), *added, (11, 11)]
-    # A later batch goes on with a load that the table does not have.
+    # A later batch continues a snapshot that the table does not have.
     with pytest.raises(MirrorError, match="does not have the snapshot"):
         mirrored.batch(end + 20, versions=VERSIONS, load=chunk(5, 6))
 

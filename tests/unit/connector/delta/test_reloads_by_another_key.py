@@ -1,4 +1,4 @@
-"""A stopped table that is loaded again after its key has changed."""
+"""A stopped table that is reloaded after its key has changed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FIRST, SECOND = (
 
 @pytest.fixture
 def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBatches:
-    """The Delta table has two rows with one value of `v`, and is stopped."""
-    # Several rows of a key are overwritten by one where a few keys are written; not by a merge.
+    """Return a stopped table whose two rows have the same value of `v`."""
+    # Force a merge: a write of few keys would replace several rows of one key by one row.
     monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0)
     mirrored = TableBatches(tmp_path)
     rows = (change("c", 120 + n, {"id": n, "v": 5}) for n in (1, 2))

@@ -1,4 +1,4 @@
-"""Loads of a table whose key becomes another one before all of its rows are read."""
+"""Snapshots of a table whose key changes before all rows are read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def created(pos: int, number: int, v: int | str) -> Change:
 def test_key_change_during_snapshot_removes_rows_that_collide_in_new_key(
     mirrored: TableBatches,
 ) -> None:
-    """The statement at 150 removed the row 1; the log does not say so."""
+    """The statement at 150 removed row 1, which the binlog does not show."""
     rows = created(110, 1, "a"), created(120, 2, "a")
     mirrored.batch(140, *rows, versions=[(4, TEXT_BY_ID)], load=DONE)
     gone = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")

@@ -1,4 +1,4 @@
-"""A change log that was stopped stays so, until a load of its table brings it back."""
+"""A stopped change log stays stopped until a snapshot of its table resumes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def logged(tmp_path: Path) -> LogBatches:
 
 
 def _read(upto: int, *, is_last: bool = False, reload: str = "") -> SnapshotState:
-    """A load of which a batch has the chunk up to a key."""
+    """Return the state of a snapshot whose batch has the chunk up to a key."""
     after = None if upto == 1 else (str(upto - 1),)
     bound = None if is_last else (str(upto),)
     rest = () if is_last else (TableSnapshotState(NAME, "key", bound),)
@@ -33,7 +33,7 @@ def _pending(reload: str = "") -> SnapshotState:
 
 
 def test_change_log_stopped_in_snapshot_stays_stopped_after_restarts(logged: LogBatches) -> None:
-    """All batches have the same place, so the boundary is where the next one begins."""
+    """The batches of the snapshot all end at one position, so it does not distinguish them."""
     logged.batch(100, load=_pending())
     logged.batch(100, change_row("r", 100, 1), load=_read(1))
     logged.batch(100, change_row("r", 100, 2), load=_read(2), fails=True)
@@ -52,7 +52,7 @@ def test_change_log_stopped_in_snapshot_stays_stopped_after_restarts(logged: Log
 def test_reload_resumes_stopped_change_log_with_one_reset(
     logged: LogBatches, is_killed: bool
 ) -> None:
-    """Also where the process ends after Delta's commit, and the batch comes again."""
+    """With `is_killed`, the process ends after the Delta commit, and the batch is replayed."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)
@@ -70,7 +70,7 @@ def test_reload_resumes_stopped_change_log_with_one_reset(
 
 
 def _behind_an_older_checkpoint(logged: LogBatches) -> None:
-    """The change log has a batch more than the checkpoint that is put back."""
+    """Restore a checkpoint that is four batches older than the change log."""
     logged.batch(100)
     kept = (logged.number, logged.start, logged.state)
     for number in range(1, 5):
@@ -89,14 +89,14 @@ def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatc
 
 
 def test_reload_under_older_checkpoint_is_appended_to_change_log(logged: LogBatches) -> None:
-    """Its batch has a number and a place that the change log has, and another load."""
+    """Its batch number and position are already in the change log, but not its snapshot."""
     _behind_an_older_checkpoint(logged)
     logged.batch(101, change_row("c", 101, 1), load=_read(1, is_last=True, reload="again"))
     assert [op for op, _ in logged.ops()].count("reset") == 1
 
 
 def test_stop_missing_in_delta_table_keeps_change_log_stopped(logged: LogBatches) -> None:
-    """An older copy is in its place, or it could not be stored."""
+    """The table was replaced by an older copy, or the stop could not be stored in it."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)
@@ -112,7 +112,7 @@ def test_stop_missing_in_delta_table_keeps_change_log_stopped(logged: LogBatches
 def test_reload_resumes_stopped_change_log_in_a_new_binlog(
     logged: LogBatches, *, is_new_checkpoint: bool
 ) -> None:
-    """It was stopped when the base name changed; its epoch is larger, so `seq` stays in order."""
+    """It was stopped when the base name changed. `seq` stays ordered: the new epoch is larger."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)

@@ -1,4 +1,4 @@
-"""Loaded rows that can't be read: by a statement that the log has not come to, or by themselves."""
+"""Snapshot rows that do not fit the table's columns, with or without an ALTER that follows."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def state(
     high_watermarks: int | None = None,
     lost: int | None = None,
 ) -> SnapshotState:
-    """How far the load has come.
+    """Return the state of a snapshot.
 
-    left : the key behind which rows are still to be read; "" is all of them.
-    chunk : the key behind which the batch's chunk begins; () is the table's beginning.
+    left : the key after which rows are still to be read; "" for all rows, None for no rows.
+    chunk : the key after which the batch's chunk begins; () is the beginning of the table.
     """
     behind: Bound | None = (left,) if left else None
     return SnapshotState(
@@ -75,7 +75,7 @@ def loaded(pos: int, number: int, v: Any) -> Change:
 
 
 def _void(folder: Path) -> Mirrored:
-    """A first chunk fits; of the second one, which is not the last, a row does not."""
+    """Return a table in snapshot: a row of the second chunk, not the last, does not fit."""
     mirrored = Mirrored(folder)
     mirrored.batch(120, load=state(""))
     mirrored.batch(200, loaded(200, 1, 1), load=state("1", ()))
@@ -95,7 +95,7 @@ def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
 
 
 def test_table_with_unreadable_row_is_snapshotted_again_after_its_alter(mirrored: Mirrored) -> None:
-    # The last chunk, of which it is not known yet what it may have seen.
+    # The last chunk, whose high watermark is not known yet.
     mirrored.batch(310, loaded(350, 3, 3), load=state(None, ("2",)))
     mirrored.batch(330, load=state(high_watermarks=350))
     assert mirrored.in_snapshot
@@ -136,7 +136,7 @@ def test_stopped_table_with_removed_folder_ignores_rest_of_snapshot(mirrored: Mi
     mirrored.table.stop(MirrorError("it is gone", table="d.t"), mirrored.last)
     mirrored.again()
     assert mirrored.table.stopped == "it is gone"
-    # The rest of its load does not bring it back.
+    # The rest of the snapshot does not recreate the table.
     mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
     assert mirrored.table.stopped
     assert mirrored.target.is_empty()
@@ -146,14 +146,14 @@ def test_stopped_table_with_removed_folder_ignores_rest_of_snapshot(mirrored: Mi
 def test_new_snapshot_of_stopped_table_replaces_all_rows(
     mirrored: Mirrored, has_been_away: bool
 ) -> None:
-    """As after RENAME, or after a time when the table was not captured."""
+    """A new snapshot follows a RENAME, or a time when the table was not captured."""
     mirrored.table.stop(MirrorError("for another reason", table="d.t"), mirrored.last)
     if has_been_away:
         mirrored.start, mirrored.load = 380, state()
     mirrored.batch(400, load=state(""))
     assert not mirrored.target.properties().get(STOPPED)
     mirrored.batch(500, loaded(500, 2, 2), load=state(None, ()))
-    # Row 1 was deleted while nobody looked.
+    # Row 1 was deleted while the table was stopped.
     assert mirrored.rows() == [(2, 2)]
     assert not mirrored.in_snapshot
 

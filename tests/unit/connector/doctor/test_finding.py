@@ -1,4 +1,4 @@
-"""What a finding holds of several errors."""
+"""Findings with several errors or statements."""
 
 from __future__ import annotations
 

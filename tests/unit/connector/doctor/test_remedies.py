@@ -1,4 +1,4 @@
-"""Statements as each version of a server understands them, and as a terminal can show them."""
+"""Statements for each server version, in a form that a terminal can display."""
 
 from __future__ import annotations
 

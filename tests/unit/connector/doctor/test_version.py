@@ -1,4 +1,4 @@
-"""What `doctor` says of a server's version."""
+"""The finding of `doctor` on the server's version."""
 
 from __future__ import annotations
 

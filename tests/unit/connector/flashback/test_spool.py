@@ -1,4 +1,4 @@
-"""Records on disk, read from the last one on."""
+"""Records on disk, read in reverse order."""
 
 from __future__ import annotations
 

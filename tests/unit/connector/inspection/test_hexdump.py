@@ -1,4 +1,4 @@
-"""Events byte by byte: worked examples, and every recorded log down to its last byte."""
+"""Events byte by byte: two worked examples, and every byte of every recorded log."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UUID = bytes(range(16))
 
 
 def _golden() -> bytes:
-    """The file of an UPDATE and a DELETE that MySQL 5.7.13 logged, as far as they depend on it.
+    """Return a file with an UPDATE and a DELETE as MySQL 5.7.13 logged them.
 
-    Table test.testnull2 has an int and two varchar(60 bytes), and the id 210.
+    Table test.testnull2 has the id 210, an int column and two columns of varchar(60 bytes).
     """
     table_map = bytes.fromhex(
         "d20000000000 0100 04 74657374 00 09 746573746e756c6c32 0003 03 0f0f 04 3c00 3c00 07"
@@ -53,7 +53,7 @@ def _golden() -> bytes:
         RawEvent(int(T.FORMAT_DESCRIPTION_EVENT), format_description_body("5.7.13-log")),
         RawEvent(int(T.PREVIOUS_GTIDS_LOG_EVENT), previous + (1_000_450).to_bytes(8, "little")),
     ]
-    # Their headers' times and servers are those of the two events.
+    # The headers have the times and the server id of the two events.
     events = [
         *head,
         *transaction(1_000_450, 0x58A10E24, T.UPDATE_ROWS_EVENT, update),
@@ -150,7 +150,7 @@ def test_hexdump_of_example_rows_events_shows_each_byte(
     entries = read(golden)
     entry = next(each for each in entries if each.event.start == start)
     found = [*hexdump(entry, entries.columns(entry))]
-    # The bytes are padded to the width of 16 of them.
+    # The column of bytes is padded to 16 bytes, so whitespace is normalized.
     assert [" ".join(text.split()) for text in found] == [
         " ".join(text.split()) for text in expected.splitlines()
     ]

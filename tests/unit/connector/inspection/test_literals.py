@@ -40,7 +40,7 @@ def test_statement_text_is_shortened_to_one_line_of_limited_width() -> None:
 
 
 def shown(file: str, table: str) -> dict[str, list[str]]:
-    """The literals of each column of a table, in the order of the log, with their types."""
+    """Return the literals of each column of a table with their types, in the log's order."""
     source = BinlogFiles([str(DATA / file)])
     entries = Entries(source)
     found: dict[str, list[str]] = {}
@@ -89,7 +89,7 @@ def test_temporal_values_are_shown_as_sql_literals(column: str, expected: str) -
 
 
 def texts_without_names(file: str) -> str:
-    """The statements as if the log had begun after its CREATE TABLEs."""
+    """Return the statements as if the log began after its CREATE TABLE statements."""
     source = BinlogFiles([str(DATA / file)])
     entries = Entries(source, Columns(source.position, follows=False))
     return "\n".join(text for entry in entries for text in statements(entries, entry))
@@ -113,5 +113,5 @@ def texts_without_names(file: str) -> str:
 def test_column_metadata_missing_from_the_binlog_is_not_guessed(file: str, expected: str) -> None:
     texts = texts_without_names(file)
     assert expected in texts
-    # Once for each table.
+    # The notice appears once per table.
     assert texts.count("`.`t`: columns without names: no CREATE TABLE of it comes before") == 1

@@ -1,4 +1,4 @@
-"""The numbers of logs: both implementations, the entries that inspect lists, and SELECT's rows."""
+"""Statistics of logs agree between implementations, with inspect's entries and with SELECT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
 from helpers.logs.events import LogBuilder, gtid_body, query_body
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page
@@ -93,7 +93,7 @@ def test_inserted_minus_deleted_rows_equal_the_row_count_of_select(
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Path:
-    """Transactions of 1 to 3 rows at given seconds."""
+    """Return a log with four transactions of 1 to 3 rows."""
     log = LogBuilder()
     log.format_description()
     for number, rows in enumerate([1, 3, 2, 1]):

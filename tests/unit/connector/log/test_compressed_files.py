@@ -1,4 +1,4 @@
-"""Binlog files that were compressed as a whole are read as what they contain."""
+"""Binlog files that are compressed as a whole give the rows of the plain files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def in_members(data: bytes) -> bytes:
-    """Gzip files that were put one after the other."""
+    """Return the data as two concatenated gzip members."""
     half = len(data) // 2
     return gzip.compress(data[:half]) + gzip.compress(data[half:])
 
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A folder of three files."""
+    """Return a folder of three binlog files."""
     folder = tmp_path / "plain"
     folder.mkdir()
     for n in range(1, 4):
@@ -190,7 +190,7 @@ def test_position_after_the_end_of_a_compressed_file_is_rejected(log: Path, tmp_
 def test_highly_compressed_file_is_read_in_bounded_memory(
     compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    """A part of a thousandth of the content would be a bomb, if it were decompressed at once."""
+    """Even a small compressed part may have very large contents."""
     path = tmp_path / "mysql-bin.000001"
     path.write_bytes(compress(MAGIC + bytes(64 << 20)))
     tracemalloc.start()

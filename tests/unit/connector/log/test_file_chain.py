@@ -1,4 +1,4 @@
-"""Whether files at a path follow one another, and that every read asks."""
+"""The check that files at a path follow one another, which every read makes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CREATE = "CREATE TABLE t (a INT)"
 
 @dataclass(frozen=True)
 class File:
-    """A file to be made.
+    """A file to write.
 
     Attributes
     ----------
-    rotate : the name in the ROTATE that it ends with; None for none.
-    begun, ended : seconds behind the first.
+    rotate : the name in the ROTATE at its end; None without a ROTATE.
+    begun, ended : times of its beginning and end, in seconds after TIMESTAMP.
     """
 
     name: str
@@ -86,7 +86,7 @@ def values(folder: Path | str, **options: str) -> list[str]:
     ]
 
 
-# Files that are one log, in its order.
+# Files of one log, in its order.
 CHAINS: list[tuple[str, list[File]]] = [
     ("rotated", [numbered(2, 3), numbered(3, 4), numbered(4, None)]),
     ("all rotated", [numbered(2, 3), numbered(3, 4)]),
@@ -117,7 +117,7 @@ def test_consecutive_files_are_read_as_one_log(files: Sequence[File], tmp_path: 
     assert values(tmp_path) == [f'{{"a":{n}}}' for n in range(len(files))]
 
 
-# Files that are none, and what the error says is missing and found.
+# Files that are not one log, and the part of the error about missing and found files.
 GAPS: list[tuple[str, list[File], str]] = [
     (
         "one is missing",
@@ -257,7 +257,7 @@ def test_file_present_twice_raises_binlog_gap_error(
 
 
 def test_files_without_events_still_reveal_a_missing_number(tmp_path: Path) -> None:
-    """A server that crashed before it wrote their first; a number that is missing shows still."""
+    """A server that crashes before it writes the first event leaves such a file."""
     for name in ("b.000001", "b.000002"):
         (tmp_path / name).write_bytes(b"\xfebin")
     FileLog.find(str(tmp_path)).check_chain()
@@ -272,7 +272,7 @@ def test_recorded_files_pass_the_chain_check(scenario: str) -> None:
 
 
 def captured(folder: Path, names: dict[int, str]) -> Path:
-    """Some of the five files, which were mysql-bin.000002 to .000006, under other names."""
+    """Copy some of the five files, once mysql-bin.000002 to .000006, under other names."""
     for n, name in names.items():
         shutil.copyfile(CAPTURED / f"rotations.{n:03}.binlog", folder / name)
     return folder
@@ -334,7 +334,7 @@ def test_schema_with_schema_ddl_rejects_files_with_a_gap(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("implementation")
 def test_executor_with_files_other_than_planned_raises_binlog_gap_error(tmp_path: Path) -> None:
-    """The range was planned where the files were whole."""
+    """The range was planned before a file was replaced."""
     for n in (1, 2, 3):
         numbered(n, n + 1).write(tmp_path, n - 1)
     given = {"path": str(tmp_path), "tables": "d.t", "payload": "json"}
@@ -353,7 +353,7 @@ def test_file_copied_while_written_logs_a_warning_if_another_follows(
     path = tmp_path / "b.000001"
     assert values(tmp_path) == ['{"a":0}', '{"a":1}']
     assert not caplog.records
-    # LOG_EVENT_BINLOG_IN_USE_F, which the checksum leaves out.
+    # LOG_EVENT_BINLOG_IN_USE_F, which the checksum does not cover.
     path.write_bytes(path.read_bytes()[:21] + b"\x01\x00" + path.read_bytes()[23:])
     with caplog.at_level(logging.WARNING):
         assert values(tmp_path) == ['{"a":0}', '{"a":1}']

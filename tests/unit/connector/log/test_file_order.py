@@ -1,4 +1,4 @@
-"""The order of files whose base name or numbers change, as one of them sees it."""
+"""The order of files whose base name or numbers change, relative to one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
 
-# Four sequences, the last two of one name: its numbers were started again.
+# Four sequences; the last two have one base name, whose numbers started again.
 FILES = {
     "a.000008": 100,
     "a.000009": 200,
@@ -52,7 +52,7 @@ def test_positions_sort_in_the_order_of_the_binlog_index(origin: str) -> None:
                 (2, "a.000010:4", "a.000012:500"),
             ],
         ),
-        # Nothing is left of the first.
+        # Nothing remains of the first sequence.
         (("b.000001", 300), ("a.000010", 20), [(1, "a.000010:4", "a.000010:20")]),
         (("b.000001", 300), ("b.000001", 300), []),
         (("a.000003", 4), ("a.000003", 9), [(0, "a.000003:4", "a.000003:9")]),

@@ -1,4 +1,4 @@
-"""Files on disk as a log: which, in what order, and from where."""
+"""Files on disk as a log: their selection, their order, and reads from any position."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ORDERS: list[tuple[list[str], list[str], list[int]]] = [
         [9, 10, 999_999, 1_000_000],
     ),
     (["x.000002", "a.000003"], ["x.000002", "a.000003"], [2, 3]),
-    # one number twice, or none: an ordinal in natural order
+    # repeated or missing numbers: numbered in natural order
     (["a.1", "b.1", "a.2"], ["a.1", "a.2", "b.1"], [1, 2, 3]),
     (
         ["r.10.binlog", "r.9.binlog", "r.1.binlog"],
@@ -132,7 +132,7 @@ def test_events_of_several_files_are_read_in_order() -> None:
 
 
 def test_reading_from_any_event_gives_the_rest_of_the_log() -> None:
-    """From an event's start on it is the log's rest; a file's first event comes from 4 only."""
+    """A read that starts inside a file does not repeat the file's first event."""
     log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
     everything = list(log.events(log.begins()[0]))
     for at, event in enumerate(everything):
@@ -190,9 +190,9 @@ def test_damaged_byte_raises_format_error_with_the_event_position(tmp_path: Path
 
 
 class BigFile:
-    """Stands for a server with one file of events of 1 GiB, of which it sends the headers only.
+    """A stand-in for a server with one file of events of 1 GiB; it sends only their headers.
 
-    A real one can't be had: the test would write and read more than 4 GiB.
+    With a real server, the test would write and read more than 4 GiB.
     """
 
     def __init__(self, file: str, count: int) -> None:
@@ -221,7 +221,7 @@ class BigFile:
 
 
 class Huge(bytes):
-    """A header that counts as its whole event."""
+    """An event header whose length is that of the whole event."""
 
     def __len__(self) -> int:
         return 1 << 30
@@ -229,7 +229,7 @@ class Huge(bytes):
 
 @pytest.mark.parametrize("n", range(8))
 def test_dump_start_beyond_4_gib_skips_earlier_events(n: int) -> None:
-    """Which a dump can't be asked for: the events before it are passed over."""
+    """A dump request cannot contain such a position: it starts at 4, and events are skipped."""
     start = Position.of("b.000001", 4 + (n << 30))
     server = BigFile("b.000001", 8)
     events = Dump(cast(ReplicaClient, server), start, None, blocking=False)
@@ -238,7 +238,7 @@ def test_dump_start_beyond_4_gib_skips_earlier_events(n: int) -> None:
 
 
 def says_something(event: Event) -> bool:
-    """An event that those who look for statements must get."""
+    """Return whether a scan for statements must return this event."""
     if event.type == EventType.QUERY_EVENT:
         return Query.parse(event.body).sql not in {"BEGIN", "COMMIT"}
     return event.type in {EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT}
@@ -255,7 +255,7 @@ def test_statement_scan_keeps_every_statement_rotate_and_format_event(
     found = list(statement_events(log, begin))
     assert [event for event in found if says_something(event)] == expected
     assert (len(found) < len(everything)) == (implementation == "c")
-    # From the end asked for on nothing may be missing.
+    # The scan must not skip the first event at or after the requested end.
     for event in everything[:: len(everything) // 9]:
         end = log.position(event.file, event.start)
         behind = [each for each in everything if log.position(each.file, each.start) >= end]

@@ -1,4 +1,4 @@
-"""Files that contain another server's events: relay logs, and dumps that were saved."""
+"""Files that contain events of another server: relay logs and saved dumps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows_of(path: Path | str, **options: str) -> list[dict[str, Any]]:
     return read(str(path), "json", **({"tables": "d.t"} | options))
 
 
-# --- of a real replica
+# --- relay logs of a real replica
 
 
 def test_a_recorded_relay_log_replayed_equals_select() -> None:
@@ -56,7 +56,7 @@ def test_a_recorded_relay_log_replayed_equals_select() -> None:
         (5, "five", 5),
         (6, "six", 6),
     ]
-    # The file that is read, and the position in it.
+    # The name of the relay log file, and the position in it.
     assert {(row["source"]["file"], row["source"]["pos"]) for row in rows} == {
         ("relay-bin.000002", 906),
         ("relay-bin.000002", 1168),
@@ -103,18 +103,18 @@ def test_damaged_byte_of_a_relay_log_never_gives_wrong_rows(begin: int, tmp_path
         assert found == expected, at
 
 
-# --- made ones
+# --- built relay logs
 
 
 def relay_head(file: str = "relay-bin.000001", version: str = "5.7.41-log") -> LogBuilder:
-    """The beginning of a relay log."""
+    """Return the beginning of a relay log."""
     log = LogBuilder(file)
     body = format_description_body(version)
     return log.add(EventType.FORMAT_DESCRIPTION_EVENT, body, RELAY_LOG_FLAG)
 
 
 def connected(pos: int = 4, version: str = "5.7.41-log", *, has_pos: bool = True) -> list[bytes]:
-    """What a source sends first, if a replica requests its events from a position on."""
+    """Return the first events that a source sends to a replica that starts at a position."""
     body = format_description_body(version)
     end = 4 + 19 + len(body) + 4 if has_pos and pos == 4 else 0
     rotate = rotate_body("mysql-bin.000001", pos)
@@ -125,7 +125,7 @@ def connected(pos: int = 4, version: str = "5.7.41-log", *, has_pos: bool = True
 
 
 def source_log() -> LogBuilder:
-    """The events of a source after its FORMAT_DESCRIPTION."""
+    """Return the log of a source; its first event is the FORMAT_DESCRIPTION."""
     log = LogBuilder().format_description()
     log.query(CREATE).begin().rows(1, "t", 1, 2).xid().begin().rows(1, "t", 3).rows(1, "t", 4)
     log.xid()
@@ -211,7 +211,7 @@ def test_relay_log_with_a_source_upgrade_inside_a_file_is_rejected(tmp_path: Pat
 
 
 def test_relay_log_statements_are_parsed_for_the_version_of_the_source(tmp_path: Path) -> None:
-    # Only MariaDB executes it.
+    # Only MariaDB executes a /*M! comment.
     log = LogBuilder().format_description("10.11.6-MariaDB-log")
     log.query("CREATE TABLE t (a INT /*M!100000 , b INT */)").begin()
     log.add(EventType.TABLE_MAP_EVENT, _two_columns())

@@ -1,4 +1,4 @@
-"""Files at URLs that fsspec reads: the same as on disk, read in parts, and followed."""
+"""Files at fsspec URLs: the same rows as on disk, reads in parts, and streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE = "CREATE TABLE t (a INT)"
 
 
 def log(number: int, *made: int, ends: bool = True) -> bytes:
-    """A file with a transaction for each value; the first one, too, with the table."""
+    """Return a file with one transaction per value; file 1 also has the CREATE TABLE."""
     file = LogBuilder(f"b.{number:06}").format_description()
     if number == 1:
         file.query(CREATE)
@@ -41,7 +41,7 @@ def log(number: int, *made: int, ends: bool = True) -> bytes:
 
 @pytest.fixture
 def bucket() -> Iterator[Any]:
-    """A file system in memory, empty, with a folder."""
+    """Yield an in-memory file system with an empty folder."""
     found = fsspec.filesystem("memory")
     found.makedirs("/logs", exist_ok=True)
     yield found

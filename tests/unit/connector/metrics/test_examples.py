@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules of examples/monitoring, against the metrics that there are."""
+"""The dashboard and alert rules of examples/monitoring match the existing metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Each expression, and the texts that show its labels."""
+    """Return each expression with the text that shows its labels."""
     shown = [
         (target["expr"], target["legendFormat"])
         for panel in dashboard()["panels"]

@@ -1,4 +1,4 @@
-"""The server of pages, against clients that are slow, hostile or many."""
+"""The page server with slow, hostile or many clients."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def raw(server: PageServer) -> socket.socket:
 
 
 def received(client: socket.socket) -> bytes:
-    """What is sent before the connection is closed."""
+    """Return the bytes that are received before the connection is closed."""
     try:
         return client.recv(65536)
     except ConnectionError:
@@ -117,7 +117,7 @@ def test_malformed_request_leaves_the_server_running(
             while client.recv(65536):
                 pass
         except OSError:
-            pass  # it is closed in the middle of what is sent
+            pass  # the server closes the connection before everything is sent
     assert request(server, "GET", "/")[0] == 200
     assert capfd.readouterr().err == ""
 

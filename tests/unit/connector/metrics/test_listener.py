@@ -52,7 +52,7 @@ def test_failing_mirror_is_logged_once_and_does_not_end_the_metrics_thread(
     [
         ("", "'1m'", True),
         ("", "None", False),
-        # As the program wants it.
+        # The program's own logging configuration decides.
         ("logging.basicConfig(level=logging.WARNING)", "'1m'", False),
         ("logging.basicConfig(level=logging.INFO)", "'1m'", True),
     ],

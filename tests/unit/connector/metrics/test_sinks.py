@@ -1,4 +1,4 @@
-"""The metrics as Prometheus, OpenTelemetry and a log show them."""
+"""The metrics in Prometheus, in OpenTelemetry and in log lines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
 def _values(labels: Mapping[str, Any]) -> tuple[str, ...]:
-    """By the order of their names."""
+    """Return the values of labels, ordered by the labels' names."""
     return tuple(labels[name] for name in sorted(labels))
 
 
 def scraped(*queries: QueryMetrics) -> Samples:
-    """What Prometheus reads."""
+    """Return the samples that Prometheus parses."""
     text = exposition(lambda: queries).decode("utf-8")
     return {
         (sample.name, _values(sample.labels)): sample.value

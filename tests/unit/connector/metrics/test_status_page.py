@@ -1,4 +1,4 @@
-"""The status page: what it shows, that it is well-formed, and that nothing in it is hostile."""
+"""The status page: its contents, well-formed HTML, and escaped names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyspark_mysqlbinlog.connector.metrics.status_page import status_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _EMPTY = {"meta"}
-# Their end may be left out.
+# Their end tags may be omitted.
 _OPEN = {"td", "th"}
 
 
 class Read(HTMLParser):
-    """Reads a page; AssertionError if an element is not closed."""
+    """The contents of a page; AssertionError if an element is not closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def test_status_page_in_a_browser_needs_no_horizontal_scrolling(tmp_path: Path, 
     long = TableMetrics("shop", "t" * 60, 10**12, 10**15, 1e6, 1e6, stopped="reason " * 100)
     hostile = TableMetrics("shop", HOSTILE, in_snapshot=True, snapshot_rows_estimate=7)
     page = tmp_path / "page.html"
-    # What no page of ours has: it measures the rest.
+    # The page itself has no script; this one measures its width.
     measure = "<script>document.title = document.documentElement.scrollWidth</script>"
     text = status_page(mirror_metrics(long, hostile))
     page.write_text(re.sub("</body>", f"{measure}</body>", text))

@@ -1,4 +1,4 @@
-"""What is known of a query at a moment: its lag above all, by its last progress and its state."""
+"""The state of a query at a given time, above all its lag, from its last progress."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def observed(query: FakeQuery, at: float) -> QueryMetrics:
 @pytest.mark.parametrize(
     ("reported", "runs", "seconds_later", "lag"),
     [
-        # Idle, and everything is applied: however long the silence.
+        # Idle, and everything was applied at the last progress.
         (source(0), False, 0, 0.0),
         (source(0), False, 30, 0.0),
         # Only tables that are not captured changed.
         (source(0, server=AHEAD), False, 30, 0.0),
-        # Spark has not asked the source for long.
+        # The last progress is too old.
         (source(0), False, 61, None),
-        # A batch has what came after the answer.
+        # The running batch may have events since the progress.
         (source(0), True, 5, 5.0),
         (source(0), True, 500, 500.0),
-        # The batch of this progress applied all that was there, and all is quiet.
+        # The batch of this progress applied everything, and no batch runs.
         (source(7), False, 3, 0.0),
         (source(7), False, 61, None),
-        # And the next batch has what came later, or since the end was known.
+        # The running batch may have events since the progress, or since the end was observed.
         (source(7), True, 3, 3.0),
         (source(7, observed_at=NOW - 4), True, 3, 7.0),
-        # The server had more than what was applied.
+        # The server had more events than were applied.
         (source(7, end=BEFORE_END), False, 3, 10.0),
         (source(7, end=BEFORE_END), True, 3, 10.0),
         (source(7, server=AHEAD), False, 300, 307.0),

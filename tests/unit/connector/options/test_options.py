@@ -1,4 +1,4 @@
-"""The options model: texts to values, one-line errors, no secrets."""
+"""The options model: parsed values, one-line errors, and no secrets in texts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_option_text_is_parsed_to_its_value(name: str, text: str, field: str, va
     assert getattr(parse_options(SERVER | {name: text}), field) == value
 
 
-# option, value: each is refused with the option's name, what it expects and what was found
+# Each error has the option's name, the expected form and the value that was found.
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -365,7 +365,7 @@ def test_pickled_options_keep_the_password() -> None:
 
 def test_options_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        parse_options(SERVER).port = 1  # type: ignore[misc] # what is tested
+        parse_options(SERVER).port = 1  # type: ignore[misc] # the assignment is tested
 
 
 def test_package_import_does_not_import_pydantic() -> None:

@@ -1,4 +1,4 @@
-"""Which databases patterns reach, and what a log's filters leave out of them."""
+"""Databases that patterns match, and those of them that binlog filters exclude."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def test_glob_is_covered_only_by_a_grant_pattern_that_matches_all_its_names(
         ("", "tmp", r"/(a|b)\..*/", [], ["tmp"]),
         ("shop", "", "shop.*", [], []),
         ("shop", "", None, ["crm"], []),
-        # It is not there yet, but named.
+        # The database does not exist yet, but the pattern names it.
         ("shop", "", "later.*", ["later"], []),
-        # With both, the other list does not count.
+        # With both lists, the list of ignored databases has no effect.
         ("shop", "shop", "shop.*", [], []),
         ("Shop", "", "shop.*", ["shop"], []),
     ],

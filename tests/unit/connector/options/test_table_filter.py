@@ -11,7 +11,6 @@ from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, Tab
 from pyspark_mysqlbinlog.errors import OptionError
 
 
-# tables, excludeTables, database, table, wanted
 @pytest.mark.parametrize(
     ("tables", "exclude", "database", "table", "wanted"),
     [
@@ -138,7 +137,7 @@ def test_struct_nests_only_for_several_named_tables(
         (".b", "expected a name before '.b'"),
         ("a.b.c", "a name that contains a dot requires backquotes"),
         ("a.b c.d", "expected a comma before 'c.d'"),
-        ("a.b;c.d", None),  # a name may hold a semicolon, but the second dot requires backquotes
+        ("a.b;c.d", None),  # a name may contain a semicolon, but the second dot requires backquotes
         ("`a.b", "'`a.b' has no closing backquote"),
         ("``.b", "the name `` is empty"),
         ("`a`b.c", "'a' is only a part of database.table"),
@@ -193,7 +192,6 @@ def test_table_filter_cache_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 # --- excludeColumns
 
 
-# pattern, case_sensitive, database, table, column, excluded
 @pytest.mark.parametrize(
     ("pattern", "case_sensitive", "name", "excluded"),
     [

@@ -1,4 +1,4 @@
-"""The options of masks and row filters: what they accept, and that no error shows the secret."""
+"""The options of masks and row filters: accepted values, and errors without the secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pulled range by the compiled scan: the events and errors of the Python implementation."""
+"""A fetched range in the compiled scan: events and errors as in the Python implementation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED
 from helpers.waiting import patience, wait_until
@@ -77,7 +77,7 @@ NAMES = ["rotations", "gtid_no_checksum", "transactions", "numbers", "wide", "st
 
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_scan_of_any_range_equals_the_python_implementation(name: str) -> None:
-    """From boundaries, events and bytes inside of events to others; and after the log's end."""
+    """Ranges begin at events. They end at events, inside events or after the end of the log."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     chance = random.Random(name)
     events = list(log.events(log.begins()[0]))
@@ -99,10 +99,10 @@ def test_compiled_scan_of_any_range_equals_the_python_implementation(name: str) 
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
 @pytest.mark.parametrize("size", [1, 300, 1_000])
 def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -> None:
-    """As the Python implementation tells them event by event, with the event in front of each."""
+    """The Python implementation gives the boundaries and fingerprints, event by event."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
-    # Where each transaction ends -> what is captured up to there.
+    # End of each transaction -> captured bytes up to it.
     ends: dict[Boundary, int] = {}
     head, captured = FileHead(0, 0), 0
     for event in log.events(start):
@@ -125,12 +125,12 @@ def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -
         last - first for first, last in pairwise([0, *map(ends.__getitem__, found), captured])
     ]
     assert min(lengths[:-1]) >= size
-    # The last one of a file is not told, but the next.
+    # Instead of the last boundary of a file, the next one is reported.
     assert max(lengths) < size + 2 * max(last - first for first, last in pairwise(ends.values()))
 
 
 def test_compiled_scan_of_ranges_inside_a_transaction_equals_python() -> None:
-    """Cut after any rows event, with what the filter says is needed."""
+    """Ranges begin and end after any rows event, with the prelude of the filter."""
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     filtering = EventFilter(lambda database, table: table != "a")
     starts: list[tuple[Position, tuple[EventBlock, ...]]] = []
@@ -185,7 +185,7 @@ def test_prefetching_pauses_when_its_buffer_is_full() -> None:
 
     items = prefetched(make, lambda n: 50 if n == 3 else 4, 10)
     assert next(items) == 0
-    # Behind the third there is no room; the fourth is large, and nothing is made beside it.
+    # The third item leaves no room for another; the fourth is larger than the buffer.
     wait_until(lambda: len(made) == 3, "the thread makes as many as there is room for")
     assert next(items) == 1
     wait_until(lambda: len(made) == 4, "the thread makes one more")
@@ -195,7 +195,7 @@ def test_prefetching_pauses_when_its_buffer_is_full() -> None:
 
 
 class Line:
-    """A connection that somebody reads until it is broken."""
+    """A connection that is read until it is aborted."""
 
     def __init__(self) -> None:
         self.broken = threading.Event()
@@ -206,7 +206,7 @@ class Line:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_closing_aborts_the_connection_of_a_prefetch_thread(late: bool) -> None:
-    """Also one that waits for bytes, and one that was about to connect."""
+    """The thread waits for bytes or, with `late`, is about to connect."""
     line, closed, taken = Line(), threading.Event(), threading.Event()
 
     def make(interrupt: CancelToken) -> Generator[int]:
@@ -252,7 +252,7 @@ def test_stopped_scan_of_files_gives_no_blocks() -> None:
 def test_closing_ends_a_prefetch_thread_that_keeps_reconnecting() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        # Nobody listens.
+        # The socket does not listen.
         settings = ServerSettings("127.0.0.1", taken.getsockname()[1], "u", "p")
 
         def make(interrupt: CancelToken) -> Generator[object]:

@@ -1,4 +1,4 @@
-"""Files cut into ranges: any way of cutting gives the rows of the whole, in their order."""
+"""Files split into ranges: any split gives the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -37,7 +37,7 @@ CREATE = "CREATE TABLE t (a INT)"
 def cut(
     path: Path | str, target: int | str, **options: str
 ) -> tuple[list[RangePartition], list[dict[str, Any]]]:
-    """The ranges, and their rows one behind the other."""
+    """Return the ranges, and the rows of all of them in order."""
     given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
     reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
@@ -51,7 +51,7 @@ def values(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long transactions begin at 300 bytes."""
+    """Allow a split of a transaction after every 300 bytes."""
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
@@ -77,7 +77,7 @@ def test_files_split_into_ranges_give_the_rows_of_the_whole(name: str, short_pie
 def test_long_transaction_is_split_into_ranges_with_the_same_rows(
     tmp_path: Path, short_pieces: None
 ) -> None:
-    """Its later parts know the tables, the statement and the transaction that they belong to."""
+    """Later parts need the table maps, the statement and the transaction of the earlier parts."""
     log = LogBuilder().format_description().query(CREATE).begin(gtid=5)
     log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT")
     for n in range(100):
@@ -90,7 +90,7 @@ def test_long_transaction_is_split_into_ranges_with_the_same_rows(
 
 
 def test_ranges_carry_the_pending_xa_of_tables_that_are_not_captured(tmp_path: Path) -> None:
-    """The ranges in between know that it has no wanted rows."""
+    """A bare xid in `pending_xa` is a prepared transaction without captured rows."""
     log = LogBuilder().format_description().query(CREATE)
     log.query("XA START X'61',X'',1").rows(2, "other", 1).query("XA END X'61',X'',1")
     log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
@@ -106,7 +106,7 @@ def test_ranges_carry_the_pending_xa_of_tables_that_are_not_captured(tmp_path: P
 
 
 def test_xa_prepared_before_the_start_gives_its_captured_rows_at_its_commit(tmp_path: Path) -> None:
-    """The ranges are told what the planner found in front of the start."""
+    """The planner searches the binlog before the start and passes the result to the ranges."""
     log = LogBuilder().format_description().query(CREATE)
     xa(log.query("CREATE TABLE other (a INT)"), b"a", "other")
     log.rotate("mysql-bin.000002").write(tmp_path)
@@ -134,7 +134,7 @@ def test_no_range_is_planned_for_a_log_end_without_captured_changes(tmp_path: Pa
 
 
 def test_renamed_files_are_read_and_numbered_in_list_order(tmp_path: Path) -> None:
-    """Copies: the name in a ROTATE is of nothing that is here, and numbers come from the list."""
+    """No ROTATE names one of these renamed copies, so they are numbered by their order."""
     for n, name in enumerate(("one", "two", "two.10")):
         log = LogBuilder(name).format_description()
         if n == 0:
@@ -149,7 +149,7 @@ def test_renamed_files_are_read_and_numbered_in_list_order(tmp_path: Path) -> No
 def test_executable_comments_are_evaluated_for_the_server_version_of_each_file(
     tmp_path: Path,
 ) -> None:
-    """It tells what an executable comment means: the first file's would not execute it."""
+    """Version 5.5.40, of the first file, does not execute a /*!50701 comment; 5.7.41 does."""
     log = LogBuilder(checksum=False).format_description("5.5.40-log").query(CREATE)
     log.query("/*!50701 TRUNCATE TABLE t */").begin().rows(1, "t", 1).xid().write(tmp_path)
     log = LogBuilder("mysql-bin.000002").format_description("5.7.41-log").begin()
@@ -179,7 +179,7 @@ def test_damaged_event_of_a_table_not_captured_raises_an_error(tmp_path: Path) -
     path.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
     with pytest.raises(ChecksumError, match="CRC32"):
         cut(path, "1g", tables="d.t")
-    # A length that does not fit is no end of the file: what follows would be lost.
+    # An event longer than the rest of the file is not its end: later events would be lost.
     at = whole.rindex(b"other") - 30
     for pos in range(at, len(whole) - 40):
         if whole[pos + 4] == EventType.WRITE_ROWS_EVENT:
@@ -189,7 +189,7 @@ def test_damaged_event_of_a_table_not_captured_raises_an_error(tmp_path: Path) -
         cut(path, "1g", tables="d.t")
 
 
-# --- files that end inside of something
+# --- files that end inside an event or a transaction
 
 
 TAIL = 5
@@ -197,7 +197,7 @@ XID = LogBuilder().xid().raws[0]
 
 
 def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple[LogBuilder, int]:
-    """A log, and where its last transaction begins."""
+    """Return a log, and the position at which its last transaction begins."""
     log = LogBuilder(name).format_description()
     if not first:
         log.query(CREATE)
@@ -254,13 +254,13 @@ def test_end_position_after_the_last_boundary_of_a_cut_file_is_rejected(tmp_path
     assert len(cut(path, "1g", tables="d.t", endingOffset=given)[1]) == TAIL - 1
     with pytest.raises(InvalidPositionError):
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{path.stat().st_size}")
-    # A time behind all that there is means the same as latest.
+    # A time after the last event means the same as latest.
     assert len(cut(path, "1g", tables="d.t", endingOffset="2100-01-01")[1]) == TAIL - 1
 
 
 @pytest.mark.parametrize("less", [7, len(XID)])
 def test_cut_file_followed_by_another_file_is_rejected(less: int, tmp_path: Path) -> None:
-    """In an event, and behind one but inside of a transaction."""
+    """The file ends inside an event, or between two events of a transaction."""
     log, _ = log_of_transactions()
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes()[:-less])
@@ -269,18 +269,18 @@ def test_cut_file_followed_by_another_file_is_rejected(less: int, tmp_path: Path
     for tables in ("d.t", "d.nothing*"):
         with pytest.raises(MalformedEventError, match=r"cut short|inside a transaction"):
             cut(tmp_path, "1g", tables=tables)
-    # Where nothing stands in the next one either.
+    # Also if the next file has no events.
     second.raws = []
     second.write(tmp_path)
     with pytest.raises((MalformedEventError, InvalidPositionError)):
         cut(tmp_path, "1g", tables="d.t")
 
 
-# --- what an executor reads is what was planned
+# --- executors read the planned rows
 
 
 def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
-    """A reader of a folder of one-row files, the first of which has the table's CREATE."""
+    """Return a reader of a folder of one-row files; the first one has the CREATE TABLE."""
     for n, name in enumerate(names):
         log = LogBuilder(name).format_description()
         if n == 0:
@@ -291,13 +291,13 @@ def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
 
 
 def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:
-    """As they reach the executors."""
+    """Return the planned ranges, pickled and unpickled as for executors."""
     ranges: list[RangePartition] = pickle.loads(pickle.dumps(reader.partitions()))
     return ranges
 
 
 def test_file_added_after_planning_does_not_change_the_planned_rows(tmp_path: Path) -> None:
-    """Files without numbers are counted: one in front would make all of them another one."""
+    """Files without numbers are numbered by their order: an earlier file would shift all."""
     reader = planned(tmp_path, ["b.binlog", "c.binlog", "d.binlog"])
     ranges = ranges_of(reader)
     log = LogBuilder("a.binlog").format_description().begin().rows(1, "t", 99).xid()
@@ -308,7 +308,6 @@ def test_file_added_after_planning_does_not_change_the_planned_rows(tmp_path: Pa
 
 
 def test_range_of_a_large_folder_carries_at_most_three_file_paths(tmp_path: Path) -> None:
-    """And one more at most, whatever the folder holds."""
     ranges = ranges_of(planned(tmp_path, [f"{n}.binlog" for n in range(30)]))
     assert len(ranges) > 20
     assert max(len(part.log.paths) for part in ranges if part.log is not None) <= 3

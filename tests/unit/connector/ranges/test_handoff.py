@@ -1,4 +1,4 @@
-"""What a stream's reader hands over to a mirror: this batch and no other."""
+"""The handoff of exactly one batch from a stream reader to a mirror."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_batch_handoff_returns_the_written_ranges_and_leaves_no_file(folder: str
         (FIRST, LATER),
         (LAST, LATER),
         (replace(FIRST, epoch=1), replace(LAST, epoch=1)),
-        # The log was begun anew, with other events at the same places.
+        # The binlog was reset and has other events at the same positions.
         (FIRST, replace(LAST, fingerprint=PositionFingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
         (FIRST, replace(LAST, snapshot=SnapshotState(rows=1).pack())),
@@ -107,7 +107,7 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
         for field in fields(RangePartition)
         if getattr(ranges[0], field.name) == getattr(defaults, field.name)
     }
-    assert same == {"log"}  # each other field is tried with a value that is not its default
+    assert same == {"log"}  # all other fields are tested with values that are not their defaults
     BatchHandoff(folder).write(FIRST, LATER, ranges)
     assert BatchHandoff(folder).read(FIRST, LATER) == ranges
 
@@ -119,7 +119,7 @@ def test_damaged_handoff_file_is_ignored(folder: str) -> None:
     whole = file.read_bytes()
     other_version = whole.replace(b'"version": 3', b'"version": 4')
     assert other_version != whole
-    # A stream without its end marker of 8 bytes is whole all the same.
+    # The file is complete even without the 8-byte end marker of its stream.
     cut = [whole[:length] for length in range(len(whole) - 8)]
     for damaged in (*cut, other_version, b"{}", pickle.dumps(((FIRST, LAST), ()))):
         file.write_bytes(damaged)
@@ -139,7 +139,7 @@ def test_pickled_code_in_a_handoff_file_is_not_executed(folder: str, tmp_path: P
 
 
 def test_batch_without_ranges_is_handed_over_as_empty(folder: str) -> None:
-    """Its reader knows that nothing of it is wanted."""
+    """The stream reader knows that the batch has no captured changes."""
     BatchHandoff(folder).write(FIRST, LAST, [])
     assert BatchHandoff(folder).read(FIRST, LAST) == ()
 

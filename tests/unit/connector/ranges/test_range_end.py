@@ -1,4 +1,4 @@
-"""Where a range ends, in files that their server called otherwise."""
+"""The end of a range in renamed files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError
 
 @pytest.fixture
 def copies(tmp_path: Path) -> FileLog:
-    """Two files under names that sort before those in their ROTATEs."""
+    """Return two files whose names sort before those in their ROTATE events."""
     for n, name in enumerate(("a.binlog", "b.binlog"), 1):
         log = LogBuilder(name).format_description().begin().rows(1, "t", n).xid()
         log.rotate(f"mysql-bin.{n + 1:06}").write(tmp_path)
@@ -42,7 +42,7 @@ def test_range_limit_applies_to_the_file_with_the_number_of_the_end(copies: File
         if event.file == "b.binlog":
             break
         assert bounds.admits(event)
-    # By whichever name the reading goes on.
+    # The limit applies under both names of the file.
     assert [bounds.limit(name) for name in ("b.binlog", "mysql-bin.000002")] == [200, 200]
     assert RangeBounds(copies, second, copies.end()).limit("b.binlog") == copies.end().pos
 

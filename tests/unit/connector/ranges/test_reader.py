@@ -1,4 +1,4 @@
-"""What an executor does with a range: carried or pulled, whole or in pieces, the same rows."""
+"""Reading of ranges: inline or fetched, whole or split, they give the same rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 INT = ColumnSchema("id", "int")
@@ -48,7 +48,7 @@ def test_range_to_the_end_of_the_log_gives_all_events() -> None:
 
 
 def test_range_end_past_the_end_of_the_log_is_rejected() -> None:
-    """By bytes or by files: what a range should have had is not there."""
+    """The end is after the last event, or in a file that does not exist."""
     log = FileLog.find(ROTATIONS)
     end = log.end()
     for lost in (end._replace(pos=end.pos + 100), Position(6, 500, "rotations.006.binlog")):
@@ -68,7 +68,7 @@ def test_range_end_inside_an_event_is_rejected() -> None:
 
 
 class Scenario:
-    """A captured scenario, its boundaries and its schemas from the beginning on."""
+    """A recorded scenario with its boundaries, and its schemas, which are valid from the start."""
 
     def __init__(self, name: str) -> None:
         path = str(CAPTURED / f"{name}.*.binlog")
@@ -100,7 +100,7 @@ class Scenario:
 
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "temporals"])
 def test_ranges_split_at_any_boundary_give_the_same_rows(name: str) -> None:
-    """Any way of cutting at boundaries gives the same rows, source and seq included."""
+    """Rows are compared with their `source` and `seq`."""
     scenario = Scenario(name)
     first, last = scenario.boundaries[0], scenario.boundaries[-1]
     whole = scenario.rows(first, last)
@@ -113,7 +113,7 @@ def test_ranges_split_at_any_boundary_give_the_same_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["numbers", "temporals", "strings"])
 def test_inline_range_gives_the_rows_of_a_fetched_range(name: str, tmp_path: Path) -> None:
-    """Only a server's ranges are carried, so the file gets a server's name."""
+    """Only ranges of a server are inline, so the file gets a name as on a server."""
     (tmp_path / "b.000007").write_bytes((CAPTURED / f"{name}.001.binlog").read_bytes())
     scenario = Scenario(name)
     scenario.options = parse_options(
@@ -143,7 +143,7 @@ def test_range_read_twice_gives_the_same_batches() -> None:
 
 
 def one_range(log: LogBuilder, folder: Path, start: Position) -> tuple[RangePartition, Options]:
-    """The log from `start` on, of the table d.t."""
+    """Return the range of a log from `start` on, and options that capture d.t."""
     path = str(log.write(folder))
     options = parse_options({"path": path, "tables": "d.t", "payload": "json"})
     files = FileLog.find(path)
@@ -171,10 +171,10 @@ def test_truncate_of_a_captured_table_gives_one_row_with_the_key(tmp_path: Path)
 
 
 def test_failed_range_read_leaves_no_fetch_thread(tmp_path: Path) -> None:
-    """Not even while somebody holds it: a thread has a connection to a server."""
+    """Not even while the caller holds the error: a thread would keep its server connection."""
     log = LogBuilder().format_description()
     start = log.position()
-    # More than is fetched ahead.
+    # More than is prefetched.
     for _ in range(40):
         log.begin().rows(1, "t", *range(40_000)).xid()
     partition, options = one_range(log, tmp_path, start)

@@ -1,4 +1,4 @@
-"""How a batch is cut into tasks: all of it, in order, once."""
+"""Splitting a batch into tasks: each part of it is in exactly one task, in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at(pos: int) -> Position:
 
 
 def blocks_of(start: int, size: int) -> tuple[EventBlock, ...]:
-    """One event of `size` bytes."""
+    """Return the blocks of one event of `size` bytes."""
     body = bytes(size - HEADER_LENGTH)
     return tuple(pack_events([make_event(EventType.XID_EVENT, body, start, "b.000001")]))
 
@@ -39,7 +39,7 @@ def blocks_of(start: int, size: int) -> tuple[EventBlock, ...]:
 def spans_of(
     sizes: list[tuple[int, int | None]], pieces: dict[int, tuple[Piece, ...]] | None = None
 ) -> list[Span]:
-    """Spans of (log bytes, bytes kept or None), each with a prepared XA of its number."""
+    """Return spans of (log bytes, kept bytes or None), each with its own pending XA."""
     spans = []
     pos = 4
     start = BoundaryState(at(pos), EMPTY, ("first",))
@@ -73,7 +73,7 @@ def test_small_spans_are_joined_in_one_inline_range() -> None:
 
 
 def test_range_takes_pending_xa_from_the_start_of_its_span() -> None:
-    """It may begin behind the batch's start: nothing is wanted in between, but XA is prepared."""
+    """A span may begin after the batch start; XA may be prepared in between."""
     start = BoundaryState(at(50), EMPTY, ("second",))
     (only,) = cut_up([Span(start, BoundaryState(at(90), EMPTY), 40, None, 0)])
     assert (only.start, only.pending_xa) == (at(50), ("second",))
@@ -113,14 +113,14 @@ def test_inline_and_fetched_spans_are_not_joined() -> None:
     ],
 )
 def test_fetched_ranges_have_about_the_target_size(target: int, sizes: list[int]) -> None:
-    """And about the same, so that none ends late."""
+    """Similar sizes let all tasks end at about the same time."""
     cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, max_fetches=10)
     assert [part.log_bytes for part in cuts] == sizes
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5000), st.integers(1, 20))
 def test_fetched_ranges_have_about_equal_sizes(sizes: list[int], target: int, most: int) -> None:
-    """As even as spans allow: none is longer than its share and the half of a span on each side."""
+    """No range exceeds its equal share by more than the longest span."""
     cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, max_fetches=most)
     assert sum(part.log_bytes for part in cuts) == sum(sizes)
     assert len(cuts) <= most
@@ -149,7 +149,7 @@ def test_too_many_inline_ranges_become_one_fetched_range() -> None:
 
 
 def test_first_range_begins_at_a_batch_start_after_its_span_start() -> None:
-    """Unwanted traffic moved the offset."""
+    """The offset advanced over events that are not captured."""
     spans = spans_of([(1000, 50), (100, 50)])
     assert cut_up(spans, start=500)[0].start == at(500)
 
@@ -220,11 +220,11 @@ def test_random_spans_are_split_without_gaps_or_overlaps(
     if spans:
         assert (cuts[0].start, cuts[-1].end) == (spans[0].start.position, spans[-1].end.position)
     assert sum(part.log_bytes for part in cuts) == sum(log_bytes for log_bytes, _ in sizes)
-    # Bounds.
+    # Limits.
     pulls = [part for part in cuts if part.blocks is None]
     assert len(pulls) <= max_fetches
     assert len(cuts) - len(pulls) <= 64
-    # What is carried is what the spans hold, in order.
+    # Inline ranges contain the events of their spans, in order.
     kept = {event.start: event for span in spans for event in unpack_events(span.blocks or ())}
     for part in cuts:
         if part.blocks is not None:
@@ -232,7 +232,7 @@ def test_random_spans_are_split_without_gaps_or_overlaps(
             assert sum(len(block.data) for block in part.blocks) <= MAX_INLINE_BYTES_PER_TASK
             inside = [kept[pos] for pos in sorted(kept) if part.start.pos <= pos < part.end.pos]
             assert events == inside
-    # A range that ends inside of a transaction is followed by one that has its beginning.
+    # After a range that ends inside a transaction, the next range has a prelude.
     boundaries = {span.end.position for span in spans}
     for part in cuts:
         assert part.ends_inside == (part.end not in boundaries)

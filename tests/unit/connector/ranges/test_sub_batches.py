@@ -1,4 +1,4 @@
-"""Boundaries at which a range is taken in parts."""
+"""Boundaries at which a range is split into sub-batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = PositionFingerprint(created=1_700_000_000, server_id=7)
 
 @dataclass
 class Reading:
-    """A range that is read event by event, each 100 bytes long."""
+    """A range that is read event by event; each event has 100 bytes."""
 
     steps: SubBatchBoundaries
     start: PositionFingerprint | None = START
@@ -37,9 +37,9 @@ class Reading:
     def events(
         self, *wanted: int, ends: bool = True, kind: EventType = EventType.XID_EVENT
     ) -> None:
-        """Events with so many wanted bytes.
+        """Read events with these numbers of captured bytes.
 
-        ends : each ends a transaction.
+        ends : whether each of them ends a transaction.
         """
         for count in wanted:
             event = event_at(self.at, kind)
@@ -47,7 +47,7 @@ class Reading:
             self.steps.on_read(event, self.at, count, is_between=ends)
 
     def found(self) -> list[int]:
-        """Where the boundaries lie that are told now."""
+        """Return the positions of the boundaries that are reported now."""
         found = []
         while (boundary := self.steps.next_boundary((9, 0))) is not None:
             found.append(boundary.position.pos)
@@ -85,7 +85,7 @@ def test_sub_batch_boundary_is_never_inside_a_transaction() -> None:
 
 
 def test_end_of_range_or_file_is_no_sub_batch_boundary() -> None:
-    """It may be the range's own, or that of a file, which is spelled otherwise."""
+    """It may be the end of the range; the end of a file is spelled as the start of the next one."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100)
     assert reading.found() == []
@@ -124,7 +124,7 @@ def test_sub_batch_boundary_is_returned_once_its_position_is_reached() -> None:
 
 
 def test_range_read_again_resets_its_sub_batch_boundaries() -> None:
-    """The first reading ran on into a file that was begun at another time."""
+    """The first reading had reached a file with another creation time."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 50)
     reading.events(0, kind=EventType.FORMAT_DESCRIPTION_EVENT)

@@ -1,5 +1,6 @@
-"""Typed ranges give what their JSON is read as: each captured log, whole and transaction by
-transaction, through a mirror's packets.
+"""Typed ranges give the values that a mirror reads from their JSON.
+
+Each recorded log is read as a whole and transaction by transaction, through packed rows.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 CONTENT = arrow_schema(output_schema(StringType()))
-# Logs whose statements make their tables.
+# Logs that contain the DDL of their tables.
 WITH_DDL = {"ddl_history", "conversions", "virtual_columns"}
 ID = ColumnSchema("id", "int")
 
 
 class Frame:
-    """What a batch of Spark's has, of these packets."""
+    """A stand-in for the DataFrame of a Spark batch with these rows, packed."""
 
     schema = SLIM_IPC_ROWS
 
@@ -60,7 +61,7 @@ class Frame:
         schema = arrow_schema(SLIM_IPC_ROWS)
         self._table = pa.Table.from_batches([*packets(iter(batches), SLIM_IPC_ROWS)], schema)
 
-    # PySpark's name of the method.
+    # The name of the method in PySpark.
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self._table
 
@@ -95,7 +96,7 @@ def whole_range(scenario: str) -> tuple[RangePartition, Options]:
 
 
 def transactions(partition: RangePartition) -> Iterator[RangePartition]:
-    """The whole range, and each transaction of it, up to some of them."""
+    """Yield the whole range, and a sample of its transactions."""
     yield partition
     assert partition.log is not None
     filtering = EventFilter(lambda database, table: True, (), partition.server_version)
@@ -120,7 +121,7 @@ def schema_at(partition: RangePartition, table: Table, change: dict[str, Any]) -
 
 
 def assert_same(options: Options, partition: RangePartition) -> int:
-    """Returns how many images came typed."""
+    """Check that the typed range equals its JSON; return the number of typed images."""
     expected, texts = tables_of(read_range(options, partition, CONTENT))
     found, images = tables_of(read_typed_range(options, partition, CONTENT))
     assert found.keys() == expected.keys()
@@ -143,12 +144,12 @@ def assert_same(options: Options, partition: RangePartition) -> int:
             rows = RowImageReader(schema.columns, schema.full_name)
             adopted, read = images.read(its, side, rows), texts.read(there, side, rows)
             assert adopted.schema == read.schema
-            # Texts, for NaN is no number, and -0.0 is 0.0.
+            # By repr, because NaN is not equal to NaN, and -0.0 is equal to 0.0.
             assert repr(adopted.to_pylist()) == repr(read.to_pylist()), name
     return typed
 
 
-# Whose end is an error, by any way.
+# Scenarios that end with an error, however they are read.
 REFUSED = {"statements"}
 
 
@@ -163,7 +164,7 @@ def test_typed_range_of_recorded_logs_equals_its_json(
     assert any(typed[1:]), scenario
 
 
-# --- logs of our own
+# --- built logs
 
 OTHER = TableSchema("d", "u", (ID,), ("id",))
 
@@ -223,7 +224,7 @@ def point(srid: int) -> bytes:
 
 
 def add_points(log: LogBuilder, count: int, srid: int) -> None:
-    """A statement's rows of d.p, of one column: POINT."""
+    """Add a statement's rows of d.p, a table with one POINT column."""
     name = b"\x01d\x00\x01p\x00"
     table = (9).to_bytes(6, "little") + b"\x01\x00" + name + b"\x01\xff\x01\x04\x01"
     head = (9).to_bytes(6, "little") + pack("<HH", 1, 2) + b"\x01\xff"

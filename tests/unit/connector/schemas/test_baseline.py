@@ -1,4 +1,4 @@
-"""What a log tells of its tables by itself, against what the server showed at its end."""
+"""Schemas from a log alone, compared with those that the server showed at its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_schemas_from_a_recorded_log_equal_those_of_the_server(scenario: str) ->
     for schema in expected:
         found = history.at(log.end(), schema.database, schema.table)
         assert found is not None
-        # SHOW COLUMNS does not tell the table's own charset, and FLOAT(m,d) is only how to show it.
+        # SHOW COLUMNS does not show a table's charset, and FLOAT(m,d) only affects the display.
         columns = tuple(
             replace(column, length=None, scale=None) if column.type == "float" else column
             for column in schema.columns

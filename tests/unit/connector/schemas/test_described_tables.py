@@ -28,7 +28,7 @@ CREATE = (
 
 
 def without_ddl(scenario: str, folder: Path, events: int = 1 << 20) -> Path:
-    """A scenario's first file without its DDL, and without what follows so many events."""
+    """Write the first file of a scenario without its DDL, up to this number of events."""
     source = LATER / f"{scenario}.001.binlog"
     log = LogBuilder(source.name)
     walker = EventReader(source.name, 4)
@@ -41,7 +41,7 @@ def without_ddl(scenario: str, folder: Path, events: int = 1 << 20) -> Path:
             if event.type == EventType.QUERY_EVENT:
                 query = Query.parse(event.body)
                 if classify(query.sql, query.database).kind in DDL_KINDS:
-                    # Its GTID, too.
+                    # Remove its GTID event, too.
                     log.pos -= len(log.raws.pop())
                     continue
             log.timestamp = event.timestamp

@@ -1,4 +1,4 @@
-"""What is said of patterns that meet nothing, or what the account may not see."""
+"""Findings on patterns that match no tables, or tables that the account cannot see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def found(
     exclude: str | None = None,
     case_sensitive: bool = True,
 ) -> str:
-    """`stops` or `tells`, and what; empty when there is nothing to say."""
+    """Return the finding, as `stops: …` or `tells: …`; empty without a finding."""
     lines = [f"GRANT {grant} TO 'u'@'%'" for grant in (USAGE, *granted)]
     grants = Grants.parse(lines, case_sensitive=case_sensitive)
     wanted = TableFilter.parse(tables, exclude, case_sensitive)
@@ -48,7 +48,7 @@ MORE = "may capture tables that"
     ("tables", "granted", "expected"),
     [
         ("shop.*", [SHOP], ""),
-        ("shop.orders", [], ""),  # must exist: that is another check's
+        ("shop.orders", [], ""),  # must exist, which another check tests
         ("shpo.*", [ALL], f"tells: option tables: shpo.* {MEETS_NONE}"),
         ("shpo.*", [SHOP], f"stops: option tables: shpo.* {MAY_NOT}"),
         ("shop.x*", [SHOP], f"tells: option tables: shop.x* {MEETS_NONE}"),
@@ -67,7 +67,7 @@ MORE = "may capture tables that"
         (r"/(shop|crm)\..*/", [ALL], ""),
         (None, [ALL], ""),
         (None, [SHOP], "stops: option tables is not set"),
-        # A line that is not known, or a role of MySQL 8.0, may grant it.
+        # An unknown line, or a role of MySQL 8.0, may grant SELECT.
         (None, [SHOP, "`role`@`%`"], "tells: option tables is not set"),
         ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
     ],

@@ -1,4 +1,4 @@
-"""`schemaDdl`: logs that begin behind their CREATE TABLE."""
+"""`schemaDdl`: logs that begin after their CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(**options: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> str:
-    """A log of inserts into d.t, of one INT column, that does not begin with its CREATE."""
+    """Return a log with an insert into d.t, which has one INT column, but no CREATE TABLE."""
     builder = LogBuilder().format_description().begin().rows(1, "t", 5).xid()
     return str(builder.write(tmp_path))
 
@@ -82,7 +82,7 @@ def test_schema_ddl_file_defines_the_columns_of_a_table(
 def test_database_statement_in_schema_ddl_sets_only_the_default_charset(
     text: str, tmp_path: Path
 ) -> None:
-    """It tells what the log's tables inherit, and not that the database had none before."""
+    """It sets the charset that tables inherit, but does not show that no table existed before."""
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     log = LogBuilder().format_description().query("CREATE TABLE t (a INT, b TEXT)")
@@ -103,7 +103,7 @@ def test_log_without_create_table_or_schema_ddl_is_rejected_unless_positional(lo
     assert [row["after"] for row in found] == ['{"@1":5}']
 
 
-# (text, what the error says)
+# (text, part of the error message)
 WRONG: list[tuple[str, str]] = [
     ("", "has no CREATE TABLE"),
     ("CREATE TABLE t (id INT)", "has no database for 'CREATE TABLE t"),

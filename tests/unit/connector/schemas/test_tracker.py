@@ -1,4 +1,4 @@
-"""DDL followed through a log: from which position on a table looks how."""
+"""DDL followed through a log: the columns of a table at each position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def follow(
     charsets: dict[str, str] | None = None,
     complete: bool = False,
 ) -> tuple[SchemaTracker, list[int]]:
-    """The tracker after the statements, and where each of them ends."""
+    """Return the tracker after the statements, and the end of each statement."""
     history = history or SchemaHistory()
     for database, charset in (charsets or {}).items():
         history = history.with_charset(BEGINNING, database, charset)
@@ -140,7 +140,7 @@ def test_online_schema_change_cut_over_gives_the_new_columns(statements: tuple[s
 def test_cut_over_with_restarts_between_statements_gives_the_new_columns(
     statements: tuple[str, ...],
 ) -> None:
-    """What a restart needs is in the packed history, the shadow table included."""
+    """The packed history has everything that a restart needs, including the shadow table."""
     history = SchemaHistory()
     log = LogBuilder()
     for sql in ("CREATE TABLE t (id INT)", *statements):
@@ -195,7 +195,7 @@ def test_table_after_unsupported_ddl_is_unknown_with_a_reason(
 
 
 def test_ddl_without_column_changes_leaves_the_history_empty() -> None:
-    """So that a table of a start in the past is known in front of it, too."""
+    """So columns that were read after such a statement are also valid before it."""
     tracker, _ = follow(
         "ALTER TABLE t COMMENT 'x', ADD INDEX (a), ALTER b SET DEFAULT 3",
         "ALTER TABLE t TRUNCATE PARTITION p",
@@ -208,7 +208,7 @@ def test_ddl_without_column_changes_leaves_the_history_empty() -> None:
 
 
 IF_NOT_EXISTS = [
-    # (complete, statements before it, whether it tells)
+    # (complete, statements before CREATE IF NOT EXISTS, whether it counts)
     (False, (), False),
     (True, (), True),
     (False, ("CREATE DATABASE d",), True),
@@ -234,7 +234,7 @@ def test_create_if_not_exists_of_a_table_not_captured_is_not_trusted() -> None:
 
 
 def test_oldest_tables_not_captured_are_dropped_beyond_a_limit() -> None:
-    """The ones without DDL for the longest time; wanted ones never, nor what is gone kept."""
+    """Tables with the oldest DDL are forgotten first. The captured table t is kept."""
     columns_ = ", ".join(f"c{number} INT" for number in range(99))
     many = [f"CREATE TABLE x.t{number} (a INT, {columns_})" for number in range(20)]
     tracker, ends = follow(
@@ -247,7 +247,7 @@ def test_oldest_tables_not_captured_are_dropped_beyond_a_limit() -> None:
 
 
 def test_statement_before_the_baseline_does_not_change_the_history() -> None:
-    """A baseline made behind the statement already has what it did."""
+    """A baseline that was read after the statement already contains its effect."""
     tracker, (_, end) = follow("CREATE TABLE t (id INT)", "CREATE TABLE t2 (id INT)")
     schema = tracker.history.at(LogBuilder().position(end), "d", "t")
     assert schema is not None
@@ -294,11 +294,11 @@ def test_database_charsets_are_tracked_and_packed() -> None:
 
 
 def session(collation_server: int) -> bytes:
-    """Q_CHARSET of a session: latin1, but for the server's collation."""
+    """Return the Q_CHARSET variable of a latin1 session with this collation_server."""
     return b"\x04" + pack("<HHH", 8, 8, collation_server)
 
 
-# A statement whose charset is not known here, and its session's collation_server.
+# (statement whose charset is unknown here, collation_server of its session)
 STRANGE: list[tuple[str, int]] = [
     ("CREATE DATABASE x CHARSET klingon", 8),
     ("CREATE DATABASE x COLLATE klingon_bin", 8),
@@ -314,7 +314,7 @@ STRANGE: list[tuple[str, int]] = [
 def test_unknown_database_charset_makes_tables_that_inherit_it_unknown(
     *, strange: str, collation: int, complete: bool
 ) -> None:
-    """It stops nobody, and nothing is guessed for its tables: their texts are unknown."""
+    """The statement raises no error. Only tables with text of the inherited charset are unknown."""
     log = LogBuilder()
     log.add(EventType.QUERY_EVENT, query_body(strange, "x", session(collation)))
     for sql in (

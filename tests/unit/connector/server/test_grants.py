@@ -127,7 +127,7 @@ def test_grant_on_a_database_applies_despite_its_partial_revoke() -> None:
     [
         (["GRANT SELECT (a), INSERT (a, b), UPDATE (a) ON `shop`.`t` TO 'u'@'%'"], False),
         (["GRANT SELECT (`a`), INSERT (`a`, `b`) ON `shop`.`t` TO `u`@`%`"], False),
-        # Its name is SELECT, and it is between others.
+        # A column is named SELECT.
         (["GRANT INSERT (a, SELECT, b), DELETE ON `shop`.`t` TO 'u'@'%'"], False),
         (["GRANT SELECT (a), INSERT ON `shop`.`t` TO 'u'@'%'"], True),
         (["GRANT SELECT (a), DELETE ON `shop`.`t` TO 'u'@'%'"], False),

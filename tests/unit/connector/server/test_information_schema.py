@@ -1,4 +1,4 @@
-"""Asking information_schema over a connection that fails."""
+"""Queries of information_schema over a connection that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.server.information_schema import (
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
-# A part of each query: its answer. Some servers send texts as bytes.
+# Part of a query: its result row. Some servers send texts as bytes.
 ROWS: dict[str, tuple[Any, ...]] = {
     ".TABLES": (b"d", b"t", b"utf8_bin"),
     "VERSION()": ("5.7.41", 0),
@@ -27,7 +27,7 @@ ROWS: dict[str, tuple[Any, ...]] = {
 
 
 class Cursor:
-    """Answers a query, but for one that fails."""
+    """A cursor that answers every query except for one that fails."""
 
     description = None
 

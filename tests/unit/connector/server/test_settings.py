@@ -1,4 +1,4 @@
-"""What is asked of a server, against one that answers in its own way."""
+"""Queries of the binlog position, with a stand-in for a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.protocol.server.server_errors import refused
 
 
 class Refusing:
-    """Knows SHOW BINARY LOG STATUS; refuses what 8.2 and later no longer know."""
+    """A stand-in for a server that rejects SHOW MASTER STATUS, as MySQL 8.4 and later do."""
 
     def __init__(self, code: int, address: str) -> None:
         self._error = refused(pymysql.err.ProgrammingError(code, "no"), address, "running it")

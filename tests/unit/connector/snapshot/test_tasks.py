@@ -1,4 +1,4 @@
-"""How a batch's chunks are given to tasks: none left out, none twice."""
+"""The assignment of a batch's chunks to tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS = parse_options({"host": "db.example", "user": "u", "password": "", "tab
 
 
 def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
-    """The bounds of each task's chunks, of a batch that has so many."""
+    """Return the bounds of each task's chunks, for a batch with `count` chunks."""
     chunks = [Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(count)]
     last = Offset(
         Position.of("mysql-bin.000003", 1000), snapshot=SnapshotState(chunks=tuple(chunks)).pack()

@@ -1,4 +1,4 @@
-"""Packets hold what was put in, and only a stream of JSON gives them."""
+"""Rows packed as Arrow IPC messages, which only streams with payload=json support."""
 
 from __future__ import annotations
 

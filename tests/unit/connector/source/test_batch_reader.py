@@ -1,4 +1,4 @@
-"""How a batch read is planned; what it reads is tested in ranges/test_files.py."""
+"""Planning of batch reads; their rows are tested in ranges/test_files.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START, END = Position.of("b.000001", 4), Position.of("b.000001", 900)
 
 
 class LostLog:
-    """A server's log in which no time is found, and whose connection is lost a few times."""
+    """An empty server log whose connection is lost a few times."""
 
     def __init__(self, losses: int) -> None:
         self.losses = losses
@@ -39,7 +39,7 @@ class LostLog:
 
 
 def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReader:
-    """Its start is found; its end is a time, which is looked for in the log."""
+    """Return a reader with a resolved start, whose end is a time to be searched in the log."""
     given = {"host": "db", "user": "repl", "endingOffset": "2100-01-01"}
     files = {END.file: END.pos}
     start = ResolvedStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)

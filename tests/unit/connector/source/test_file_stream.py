@@ -1,4 +1,4 @@
-"""A stream from files that grow, are late, replaced, cut short, or of another server."""
+"""Streams of files that grow, arrive late, are replaced, truncated, or of another server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 CREATE = "CREATE TABLE t (a INT)"
-# How long an error takes whose cause might be a copy in progress.
+# Delay of an error whose cause might be a copy in progress.
 SHORT = {"retryTimeout": "300ms"}
 
 
@@ -46,9 +46,9 @@ def stream(tmp_path: Path) -> Iterator[FileStream]:
 
 
 def log(number: int, *values: int, ends: str = "rotate", base: str = "b") -> LogBuilder:
-    """A file with a transaction for each value; the first one, too, with the table.
+    """Return a file with one transaction per value; file 1 also has the CREATE TABLE.
 
-    ends : ``rotate``, ``stop``, or nothing.
+    ends : the last event, ``rotate`` or ``stop``; empty for neither.
     """
     made = LogBuilder(f"{base}.{number:06}")
     made.format_description()
@@ -69,7 +69,7 @@ def content(made: LogBuilder) -> bytes:
 
 
 def started_by_server(made: LogBuilder) -> LogBuilder:
-    """The same file, begun by a start of the server."""
+    """Return the same file with a creation time, as after a start of the server."""
     old = made.raws[0]
     body = bytearray(old[19:-4])
     body[52:56] = TIMESTAMP.to_bytes(4, "little")
@@ -147,7 +147,7 @@ def test_available_now_leaves_a_partial_event_and_an_open_transaction(
     stream.begin()
     assert stream.available() == [1, 2]
     path.write_bytes(last[:inside_transaction])
-    # It is shorter than before, but not shorter than what was read.
+    # The file is shorter than before, but still has everything that was read.
     assert stream.restart().available() == []
     path.write_bytes(last)
     assert stream.restart().available() == [3]
@@ -303,7 +303,7 @@ def test_file_without_rotate_before_a_rotated_file_raises_binlog_gap_error(
 def test_cut_file_before_another_one_raises_malformed_event_error(
     stream: FileStream, tmp_path: Path, cut: int, what: str
 ) -> None:
-    """31 bytes: the XID."""
+    """The last 31 bytes are the XID event."""
     stream.texts |= SHORT
     path = tmp_path / "b.000001"
     path.write_bytes(content(log(1, 1, 2, ends=""))[:-cut])
@@ -359,11 +359,11 @@ def test_truncated_compressed_file_raises_malformed_event_error(
 def test_file_present_plain_and_compressed_raises_option_error(
     stream: FileStream, tmp_path: Path
 ) -> None:
-    """As in a batch read; but it may be one that is just being compressed."""
+    """A stream waits for the retry timeout first: the file may be in the middle of compression."""
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
-    # Without a ROTATE, after which the stream would be past this number and list later ones only.
+    # No ROTATE: after one, the stream would list only files with later numbers.
     second = log(2, 2, ends="")
     second.write(tmp_path)
     (tmp_path / "b.000002.gz").write_bytes(gzip.compress(content(second)))
@@ -448,7 +448,7 @@ def test_a_large_transaction_is_read_by_several_tasks(
 def test_xa_rows_are_delivered_at_a_commit_in_a_later_file(
     stream: FileStream, tmp_path: Path, start: str
 ) -> None:
-    """Also if the stream begins between the two; then the earlier file is searched."""
+    """A stream that starts between XA PREPARE and XA COMMIT searches the earlier file."""
     stream.texts |= {"startingOffset": start}
     xa(log(1, ends=""), b"a", "t").rotate("b.000002").write(tmp_path)
     second = log(2, 2, ends="")
@@ -480,7 +480,7 @@ def test_stream_follows_ddl_and_rejects_a_table_of_unknown_columns(
 def test_table_with_an_unconfirmed_charset_is_unknown_to_a_new_stream(
     stream: FileStream, tmp_path: Path
 ) -> None:
-    """A batch read takes the session's if a table map confirms it, and there may be none yet."""
+    """A batch read uses the session's charset if a table map confirms it; here none has yet."""
     # collation_server utf8_general_ci
     variables = bytes([4, 33, 0, 33, 0, 33, 0])
     made = log(1, 1, ends="")

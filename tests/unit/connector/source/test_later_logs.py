@@ -1,4 +1,4 @@
-"""Logs of MySQL 9.7.4 as files: what they hold is what SELECT showed."""
+"""Binlog files of MySQL 9.7.4: their replayed rows equal SELECT."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ PLAIN = (
     "tagged_gtid",
 )
 RANDOM_DDL = ("random_ddl_9701", "random_ddl_9703")
-# Those in which DDL changes columns that have rows: what it renames.
+# Scenarios in which DDL changes columns of tables with rows, and the renamed columns.
 WITH_DDL: dict[str, dict[str, str]] = {"full_metadata": {"n": "m"}, "later_ddl": {}}
-# Read below, with the rows that a foreign key removes.
+# Tested separately, with the rows that a foreign key deletes.
 WITH_CASCADES = ("transactions",)
 PAYLOADS = ("json", "struct", "variant")
 
@@ -61,7 +61,7 @@ def test_rows_replayed_equal_select(scenario: str, payload: str) -> None:
 
 
 def since_truncate(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that count: without those of a table before its TRUNCATE."""
+    """Return the rows without those of a table before its TRUNCATE."""
     emptied = {row["table"]: at for at, row in enumerate(rows) if row["op"] == "t"}
     return [row for at, row in enumerate(rows) if at > emptied.get(row["table"], -1)]
 
@@ -89,7 +89,7 @@ def test_struct_and_variant_payloads_agree_with_json_through_ddl(
 
 
 def test_transactions_replayed_equal_select() -> None:
-    """Also of a table without a key, and with the rows that a foreign key removes."""
+    """The scenario has a table without a key, and rows that only a foreign key deletes."""
     described = describe("transactions")
     replay = Replay(captured_schemas(described), None, CASCADES["transactions"])
     path = str(LATER / "transactions.001.binlog")

@@ -1,4 +1,4 @@
-"""Where a read ends, without a server."""
+"""The end of a read, resolved without a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT = 30
 
 
 class DumpedLog:
-    """Names positions as a server's log does: by the number alone."""
+    """A log that numbers positions as a server's log does: by the number in the file name."""
 
     def __init__(self, log: FileLog) -> None:
         self.log = log
@@ -39,7 +39,7 @@ class DumpedLog:
 
 @pytest.fixture
 def log(tmp_path: Path) -> DumpedLog:
-    """A file a day, of a transaction an hour."""
+    """Return a log with one file per day and one transaction per hour."""
     for n in range(1, COUNT + 1):
         day = TIMESTAMP + n * DAY
         log = LogBuilder(f"mysql-bin.{n:06d}", timestamp=day).format_description()
@@ -65,7 +65,7 @@ def test_end_given_as_position_or_latest_is_resolved(log: DumpedLog) -> None:
     assert end_of(log, FilePosition(last.file, last.pos)) == last
 
 
-# A name that has another file's number would be an end behind other rows.
+# A wrong name with the number of another file would end the read after other rows.
 NOT_THERE: list[tuple[str, int, type[MySQLBinlogError], str]] = [
     ("mysqlbin.000001", 4, BinlogPurgedError, "the server has no binlog 'mysqlbin.000001'"),
     ("mysql-bin.1", 4, BinlogPurgedError, "from mysql-bin.000001 to mysql-bin.000030"),

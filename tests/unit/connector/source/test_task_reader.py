@@ -1,4 +1,4 @@
-"""What executors do with a reader: unpickle it, and read one task."""
+"""Executors unpickle a reader and read one task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStream
 
 BINLOGS = Path(__file__).resolve().parents[3] / "data" / "binlogs57"
 
-# What Spark and pyarrow import does not count.
+# Modules that Spark and pyarrow import are not counted.
 WORKER = """
 import json, pickle, sys
 from pathlib import Path
@@ -34,7 +34,7 @@ rows = sum(batch.num_rows for batch in reader.read(partition))
 print(json.dumps([rows, sorted(set(sys.modules) - before)]))
 """
 
-# The plans of batches and snapshots, and what reads ahead.
+# Modules that plan batches and snapshots, or read ahead.
 DRIVER_ONLY = {
     "pyspark_mysqlbinlog.connector.source.batch_reader",
     "pyspark_mysqlbinlog.connector.source.stream_reader",
@@ -54,7 +54,7 @@ def readers() -> tuple[MySQLBinlogReader, MySQLBinlogStreamReader]:
 
 
 def pickled(reader: DataSourceReader | DataSourceStreamReader, part: InputPartition) -> bytes:
-    """As Spark sends them."""
+    """Return a reader and a task as Spark pickles them."""
     pickler: Any = CloudPickleSerializer
     content: bytes = pickler().dumps((reader, part))
     return content

@@ -1,4 +1,4 @@
-"""The buffer: boundaries and how they are spelled, bounds, and waiting for one another."""
+"""The buffer: boundaries and their spelling, limits, and threads that wait for each other."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_transaction_without_captured_changes_advances_only_the_tip() -> None:
 
 
 def ddl(log: Log, number: int) -> Position:
-    """A boundary behind a statement that changes a table."""
+    """Add the boundary after a statement that changes a table; return its position."""
     end = log.here._replace(pos=log.here.pos + 10)
     schema = TableSchema("d", f"t{number}", ())
     history = log.buffer.tip.history.with_table(end, schema)
@@ -60,7 +60,7 @@ def ddl(log: Log, number: int) -> Position:
 
 @pytest.mark.parametrize("rows_between", [0, 1])
 def test_batch_ends_after_a_bounded_number_of_schema_changes(rows_between: int) -> None:
-    """So that its offset has: with rows or without, and all rows are in some batch."""
+    """This bounds the size of its offset, with or without rows between the changes."""
     log = new_log(granularity=100_000)
     log.transaction()
     for number in range(50):
@@ -88,7 +88,7 @@ def test_batch_ends_after_a_bounded_number_of_schema_changes(rows_between: int) 
 
 
 def test_span_after_ddl_starts_with_its_schemas_and_pending_xa() -> None:
-    """Whoever fetches it begins there, and must know the prepared XA of that place."""
+    """A task that fetches the span starts there and needs the XA that is prepared there."""
     log = new_log(granularity=100_000)
     log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, captured=False)
     behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
@@ -144,7 +144,7 @@ def test_last_boundary_is_never_after_the_given_end() -> None:
 
 
 def test_no_span_crosses_a_forced_boundary() -> None:
-    """A run that ends at the cut must get what comes before it, however coarse the spans."""
+    """A run that ends at this boundary must get everything before it, however large the spans."""
     log = new_log(granularity=10_000)
     log.transaction()
     last = log.transaction()
@@ -228,7 +228,7 @@ def test_tip_is_not_returned_while_captured_changes_are_undelivered() -> None:
     assert log.buffer.advance_to_tip() == mark(log.here)
 
 
-# --- bounds
+# --- limits
 
 
 def test_transaction_over_the_capacity_keeps_its_span_without_events() -> None:

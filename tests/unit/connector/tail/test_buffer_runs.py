@@ -1,4 +1,4 @@
-"""The buffer under runs of transactions, as the compiled scan gives them."""
+"""The buffer with runs of transactions, as the compiled scan returns them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stretch:
 
     Attributes
     ----------
-    parts : (size in the log, captured) of each transaction.
+    parts : (bytes in the log, whether captured) of each transaction.
     """
 
     here: Position
@@ -72,7 +72,7 @@ RUNS = st.lists(
 def test_buffered_run_equals_its_transactions_one_by_one(
     steps: list[Any], granularity: int, capacity: int, cut: tuple[int, int] | None
 ) -> None:
-    """Handed over at once or one by one: the same spans, the same bytes, the same tip."""
+    """Both buffers have the same spans, the same events and the same tip."""
     buffers = [
         new_log(granularity=granularity, capacity=capacity, most_spans=1000).buffer
         for _ in range(2)

@@ -1,4 +1,4 @@
-"""The buffer under any order of calls: no captured transaction is lost or comes twice."""
+"""The buffer under random calls: no captured transaction is lost or delivered twice."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_random_buffer_calls_deliver_each_transaction_once(
 
 
 class Reader:
-    """Spark's side: consecutive batches (start, end]."""
+    """The Spark side, which reads consecutive batches (start, end]."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -96,7 +96,7 @@ class Reader:
         self.start = end
 
     def read_again(self) -> None:
-        """Spark may ask for the partitions of its last batch a second time."""
+        """Read the last batch again: Spark may request its partitions twice."""
         if self.last is None:
             return
         start, end, before = self.last
@@ -104,10 +104,10 @@ class Reader:
             self._read(start, end, before, new=False)
 
     def _read(self, start: Position, end: Position, before: int, *, new: bool) -> None:
-        """The captured transactions after the delivered ones, up to `end`, and no others."""
+        """Check that a batch has exactly the next captured transactions, up to `end`."""
         spans = self.log.buffer.spans(start, end)
         assert spans is not None, "the buffer has what it just handed out"
-        # A boundary's older spelling is not behind its newer one: count by the older.
+        # A boundary's first spelling is not after its later one, so the first is compared.
         until = sum(position <= end for _, position in self.log.captured)
         expected = self.log.captured[before:until]
         last = start
@@ -138,7 +138,7 @@ PARTS = st.lists(st.sampled_from(["captured", "uncaptured", "rotate"]), max_size
 def test_run_with_a_target_delivers_exactly_the_transactions_up_to_it(
     before: list[str], after: list[str], granularity: int, early: bool, limit: int
 ) -> None:
-    """The target is the log's end as the server spells it when the run begins."""
+    """The target is the log's end as the server reports it when the run begins."""
     log = new_log(granularity=granularity)
     target = log.here
 
@@ -150,7 +150,7 @@ def test_run_with_a_target_delivers_exactly_the_transactions_up_to_it(
                 log.transaction(captured=part == "captured")
 
     if early:
-        # The tail begins behind the target's making, as it does in a run.
+        # The tail starts after the target is set, as in a run.
         ends = new_log()
         for part in before:
             if part == "rotate":
@@ -175,7 +175,7 @@ def test_run_with_a_target_delivers_exactly_the_transactions_up_to_it(
 
 
 def test_concurrent_writer_and_reader_deliver_each_transaction_once() -> None:
-    """The tail writes as fast as it can, with rotations, while batches are taken."""
+    """The tail writes without pauses, with rotations, while batches are read."""
     log = new_log(granularity=500, capacity=20_000, most_spans=20)
     total = 5000
 

@@ -1,4 +1,4 @@
-"""XA COMMIT of what was prepared before the start, in files: whatever lies in between."""
+"""XA COMMIT of a transaction that was prepared before the start, in files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 A = xid(b"a")
@@ -35,7 +35,7 @@ def file(number: int = 1) -> LogBuilder:
 
 
 def search(log: FileLog, before: Position | None = None) -> PreparedXa | None:
-    """Where the transaction is that is committed at the end."""
+    """Return the position of the transaction that is committed at the end."""
     search = PreparedXaSearch.of_files(log, before or log.end(), lambda _, table: table == "t")
     return search.find(A, commit_at_end(log))
 
@@ -74,7 +74,7 @@ def test_prepared_xa_with_captured_rows_is_found_with_its_position(tmp_path: Pat
 def test_ddl_between_prepare_and_commit_of_captured_rows_is_rejected(
     tmp_path: Path, statement: str, before: bool
 ) -> None:
-    """Before the start, or between the start and the XA COMMIT."""
+    """The DDL is before the start, or between the start and the XA COMMIT."""
     log = xa(file(), b"a", "t")
     start = log.position()
     found = log_of(tmp_path, log, file(2).query(statement))
@@ -84,7 +84,7 @@ def test_ddl_between_prepare_and_commit_of_captured_rows_is_rejected(
 
 
 def test_prepared_xa_with_only_a_table_map_of_a_captured_table_is_skipped(tmp_path: Path) -> None:
-    """As a trigger's table is."""
+    """A table that only a trigger uses can have a table map without rows."""
     log = file().query(f"XA START {A}")
     log.add(EventType.TABLE_MAP_EVENT, bytes(6) + b"\1\0\1d\0\1t\0\1\3\0\0")
     log.rows(2, "x", 1).query(f"XA END {A}")

@@ -1,4 +1,4 @@
-"""The index of spans against counting."""
+"""The index of spans, compared with a linear search."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from helpers.logs.buffer_log import at, mark
 from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
-
-# --- the index of spans
 
 
 @given(

@@ -1,4 +1,4 @@
-"""The tail's connections, where no server need be."""
+"""The tail's connections, tested without a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A listener whose connections hear nothing."""
+    """Yield a listener that sends nothing to its connections."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
         yield listener
 

@@ -1,4 +1,4 @@
-"""Digests of rows and keys, their partitions on disk, and the comparison of these."""
+"""Digests of rows and keys, their partitions on disk, and the comparison of partitions."""
 
 from __future__ import annotations
 

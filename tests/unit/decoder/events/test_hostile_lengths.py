@@ -1,4 +1,4 @@
-"""Lengths and counts that promise more than there is: an error, before memory is taken for it."""
+"""Excessive lengths and counts are rejected before memory is allocated for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import FormatError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 HUGE = b"\xfe" + (1 << 62).to_bytes(8, "little")

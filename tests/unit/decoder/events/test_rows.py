@@ -1,4 +1,4 @@
-"""Rows events byte by byte: the golden ones, partial images, versions, and broken ones."""
+"""Rows events byte by byte: golden events, partial images, both versions, and broken events."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventHeade
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
-# MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
-# their checksums.
+# From MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes): the body of a
+# table map, and two whole rows events without their checksums.
 GOLDEN_SCHEMA = TableSchema(
     "test",
     "testnull2",
@@ -73,7 +73,7 @@ def golden_event(raw: bytes) -> Event:
 def decode(
     schema: TableSchema, table_map: bytes, *events: Event, **options: Any
 ) -> list[Mapping[str, Any]]:
-    """Rows of events that follow a table map in one file."""
+    """Return the rows of events that follow a table map in the same file."""
     first = make_event(EventType.TABLE_MAP_EVENT, table_map, 300, events[0].file)
     return list(rows_of(decoder([schema], **options).decode([first, *events])))
 
@@ -94,7 +94,7 @@ def test_golden_update_and_delete_events_decode_to_known_rows() -> None:
 
 
 def test_golden_null_bitmap_decodes_to_the_null_columns() -> None:
-    # (1, NULL, NULL, 15, 'ssss'): 230 = 1110 0110.
+    # The row (1, NULL, NULL, 15, 'ssss'); its null bitmap 0xe6 is 1110 0110.
     integers = [C(name, "int") for name in "abcd"]
     schema = simple_schema(*integers, C("e", "varchar", 9, charset="latin1"))
     body = bytes.fromhex("0700000000000100020005ffe6") + bytes.fromhex("010000000f0000000473737373")
@@ -109,7 +109,7 @@ HEAD = bytes.fromhex("0700000000000100")
 @pytest.mark.parametrize(
     ("kind", "body", "before", "after", "missing"),
     [
-        # Nine columns, of which c0 and c8 are present: the null bitmap is one byte.
+        # Only c0 and c8 of the nine columns are present: the null bitmap is one byte.
         ("WRITE_ROWS_EVENT", "0200 09 01ff fc 05 06", None, {"c0": 5, "c8": 6}, "after 1-7"),
         ("WRITE_ROWS_EVENT", "0200 09 01ff fd 06", None, {"c0": None, "c8": 6}, "after 1-7"),
         ("DELETE_ROWS_EVENT", "0200 09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
@@ -120,9 +120,9 @@ HEAD = bytes.fromhex("0700000000000100")
             {"c8": 7},
             "before 1-8 after 0-7",
         ),
-        # An image without columns beside one with columns takes no bytes.
+        # The image without columns takes no bytes; the other image has columns.
         ("UPDATE_ROWS_EVENT", "0200 09 01fe 00fe fe 05", {"c0": 5}, {}, "before 1-8 after 0-8"),
-        # Version 1 has no extra data; version 2 may have some.
+        # Version 1 has no extra data; version 2 can have some.
         ("WRITE_ROWS_EVENT_V1", "09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
         ("DELETE_ROWS_EVENT_V1", "09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
         (
@@ -186,7 +186,7 @@ def test_broken_rows_event_raises_error_with_its_position(
     assert (caught.value.file, caught.value.position) == ("mysql-bin.000003", 1000)
 
 
-# One column of each kind of reader.
+# One column of each kind of value.
 MANY = simple_schema(
     C("i", "int", nullable=False),
     C("m", "mediumint"),

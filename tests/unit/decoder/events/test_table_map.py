@@ -1,4 +1,4 @@
-"""TABLE_MAP: layout, optional metadata, broken ones, and the registry's bounds."""
+"""TABLE_MAP events: layout, optional metadata, broken bodies, and the registry's limits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_golden_column_metadata_is_parsed_and_described() -> None:
 
 
 def test_optional_metadata_of_a_table_map_is_kept_as_raw_bytes() -> None:
-    # 8.0: type 1 (signedness), length 1, bits.
+    # As of 8.0: field 1 (signedness), length 1, bits.
     assert TableMap.parse(CAPTURED + b"\x01\x01\x80").optional == b"\x01\x01\x80"
 
 

@@ -1,4 +1,4 @@
-"""What the filter keeps, and where it says the log may be cut."""
+"""Events that the event filter keeps, and transaction boundaries that it reports."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_filter_keeps_only_captured_tables_of_a_transaction() -> None:
 
 
 def test_filter_keeps_only_captured_tables_of_a_statement() -> None:
-    """Triggers: all table maps first, then the rows."""
+    """A statement with triggers logs all its table maps first, and then the rows."""
     log = LogBuilder().begin()
     log.add(T.TABLE_MAP_EVENT, table_map(1, "x")).add(T.TABLE_MAP_EVENT, table_map(2, "t"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(2, 7, last=False))
@@ -88,7 +88,7 @@ def test_rows_query_event_is_kept_only_with_captured_rows() -> None:
 
 
 def test_commit_logged_as_a_query_ends_the_transaction() -> None:
-    """MyISAM."""
+    """Servers end transactions on MyISAM tables like this."""
     log = LogBuilder().begin().rows(1, "t", 1).query("COMMIT")
     found = filtered(log)
     assert found.types == [*GROUP[:3], "QUERY"]
@@ -103,7 +103,7 @@ def test_dummy_rows_event_is_not_kept_by_the_filter(kind: EventType) -> None:
 
 
 def test_reused_table_id_refers_to_the_last_table_map() -> None:
-    """Within a transaction and after it: the last table map counts."""
+    """The id is reused within a transaction and in a later one."""
     log = LogBuilder().begin().rows(1, "x", 1).rows(1, "t", 2).rows(1, "x", 3).xid()
     log.begin().rows(1, "u", 4).xid().begin().rows(1, "x", 5).xid()
     found = filtered(log)
@@ -118,7 +118,7 @@ def test_table_id_of_an_earlier_transaction_is_rejected() -> None:
         filtered(log)
 
 
-# (statement, kind it is told to be or None, whether an event is kept)
+# (statement, its reported kind or None, whether its event is kept)
 DDL: list[tuple[str, StatementKind | None, bool]] = [
     ("CREATE TABLE t (id INT)", StatementKind.CREATE_TABLE, False),
     ("ALTER TABLE t ADD a INT", StatementKind.ALTER_TABLE, False),
@@ -150,7 +150,7 @@ def test_ddl_outside_a_transaction_ends_a_transaction_of_its_own(
     assert found.statements == ([] if kind is None else [kind])
 
 
-# (statement, whether it is kept with `ddl`)
+# (statement, whether it is kept with the operation `ddl`)
 KEPT_DDL: list[tuple[str, bool]] = [
     ("ALTER TABLE t ADD a INT", True),
     ("ALTER TABLE x ADD a INT", False),
@@ -176,13 +176,13 @@ def test_ddl_that_may_affect_captured_tables_is_kept_with_operation_ddl(
         *(["QUERY"] if kept else []),
         *GROUP,
     ]
-    # A truncate is no DDL: it is kept anyway.
+    # TRUNCATE is kept without the operation `ddl`, too.
     kept = kept and "TRUNCATE" in sql
     assert filtered(log).types == [*(["QUERY"] if kept else []), *GROUP]
 
 
 def test_ddl_inside_a_transaction_does_not_end_it() -> None:
-    """CREATE TEMPORARY TABLE, and 5.6's CREATE TABLE … SELECT."""
+    """Such DDL is CREATE TEMPORARY TABLE and, on 5.6, CREATE TABLE … SELECT."""
     log = LogBuilder().begin().query("CREATE TABLE t (id INT)").rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == GROUP
@@ -269,15 +269,15 @@ def test_filter_of_random_logs_keeps_captured_rows_and_all_boundaries(
         event.body[1:].decode() for event in found.kept if event.type == T.ROWS_QUERY_LOG_EVENT
     ]
     assert kept_texts == texts
-    # What is kept is itself a log of whole transactions that keeps all of itself.
+    # The kept events are whole transactions: filtering them again keeps all of them.
     assert Filtered(found.kept).kept == found.kept
 
 
-# --- transactions that do not count, or not yet
+# --- XA transactions and rollbacks
 
 
 def outcomes(log: LogBuilder | list[Event], **settings: Any) -> list[Outcome]:
-    """Of every event."""
+    """Return all outcomes that the filter reports for the events."""
     filtering = EventFilter(captures, **settings)
     found = []
     for event in log.events() if isinstance(log, LogBuilder) else log:
@@ -298,7 +298,7 @@ def test_xa_with_captured_rows_gives_prepared_then_committed_or_rolled_back() ->
     log.add(T.GTID_LOG_EVENT, gtid_body(2)).query(f"XA COMMIT {A}")
     *_, gtid, commit = log.events()
     assert outcomes(log) == [Prepared(prepared), XaCommitted(prepared, gtid, commit)]
-    # As after a restart.
+    # After a restart, the pending transactions are those of the offset.
     again = outcomes(log.events()[-2:], pending_xa=(B, str(prepared)))
     assert again == [XaCommitted(prepared, gtid, commit)]
     log = xa(LogBuilder(), b"a", "t").query(f"XA ROLLBACK {A}")
@@ -307,7 +307,7 @@ def test_xa_with_captured_rows_gives_prepared_then_committed_or_rolled_back() ->
 
 
 def test_more_than_256_pending_xa_transactions_are_all_known() -> None:
-    """An offset stores the last 256; a search for others looks before the start of the reading."""
+    """An offset stores only the last 256; others are searched in the binlog before the start."""
     log = LogBuilder()
     for number in range(300):
         xa(log, number.to_bytes(2, "big"), "t")
@@ -315,14 +315,14 @@ def test_more_than_256_pending_xa_transactions_are_all_known() -> None:
 
 
 def test_rename_of_table_with_prepared_xa_rows_after_a_restart_is_rejected() -> None:
-    """After a restart, 5.7 lets a table of a prepared transaction be renamed (measured)."""
+    """After a restart of the server, 5.7 allows this RENAME (measured on 5.7.41)."""
     rename = "RENAME TABLE t TO old"
     log = LogBuilder()
     xa(log, b"a", "t").query(rename)
-    filtered(log)  # the server has waited for the transaction, or it is of another table
+    filtered(log)  # accepted: without a restart, tables of prepared transactions are locked
     body = format_description_body()
     log = xa(LogBuilder(), b"a", "t")
-    # A start of the server is in the event that begins its file.
+    # A creation time in the FORMAT_DESCRIPTION shows that the server was started.
     log.add(T.FORMAT_DESCRIPTION_EVENT, body[:52] + b"\x01\x02\x03\x04" + body[56:]).query(rename)
     with pytest.raises(UnsupportedTransactionError, match=r"renamed to d\.old while XA"):
         filtered(log)

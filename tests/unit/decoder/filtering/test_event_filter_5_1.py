@@ -1,4 +1,4 @@
-"""MySQL 5.1 logs statements on tables without transactions without BEGIN and COMMIT."""
+"""Logs of MySQL 5.1, where statements on non-transactional tables have no BEGIN and COMMIT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter on captured logs, beside a decoder of everything."""
+"""The event filter on recorded logs, compared with decoding all events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def choice(tables: list[str]) -> Callable[[str, str], bool]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_decoding_a_filtered_log_equals_filtering_the_decoded_rows(scenario: str) -> None:
-    """For each table alone, and each pair: the same rows with the same seq, gtid and query."""
+    """For each table and pairs of tables, the rows are equal including seq, gtid and query."""
     described, events = load(scenario)
     names = list(described["tables"])
     everything = rows_by_table(described, events)
@@ -54,7 +54,6 @@ def test_decoding_a_filtered_log_equals_filtering_the_decoded_rows(scenario: str
 
 @pytest.mark.parametrize("scenario", ["gtid_no_checksum", "rotations", "numbers", "temporals"])
 def test_log_split_at_any_transaction_boundary_keeps_the_same_events(scenario: str) -> None:
-    """Cut at any boundary, the parts keep what the whole keeps."""
     _, events = load(scenario)
     whole = Filtered(events, lambda database, table: True)
     ends = [at for at, event in enumerate(events, 1) if event.end in whole.ends]

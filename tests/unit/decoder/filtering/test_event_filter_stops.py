@@ -1,4 +1,4 @@
-"""What stops the filter: rows that would be wrong or lost, and places that are none."""
+"""Events that the event filter rejects: rows would be wrong or lost, or an event is misplaced."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, THREAD_SPECIFIC_
 
 T = EventType
 
-# What follows BEGIN: it is not certain which rows count.
+# Events after BEGIN that make it uncertain which rows are rolled back.
 UNCERTAIN: list[Callable[[LogBuilder], object]] = [
     lambda log: log.rows(1, "t", 1).query("ROLLBACK TO `unknown`"),
-    # Servers compare names without accents.
+    # Servers ignore accents when they compare savepoint names.
     lambda log: (
         log.query("SAVEPOINT `e`")
         .rows(1, "t", 1)
@@ -89,7 +89,7 @@ def test_statement_format_changes_of_captured_tables_are_rejected(
     assert (caught.value.file, caught.value.position) == (log.file, start)
 
 
-# (statement, whether it stops, kinds told): all with the flag of temporary tables
+# (statement, whether it is rejected, reported kinds); all have the flag of temporary tables
 FLAGGED: list[tuple[str, bool, list[StatementKind]]] = [
     ("truncate t", True, []),
     ("truncate x", False, [StatementKind.TRUNCATE]),
@@ -168,20 +168,20 @@ def test_xa_commit_of_unknown_xid_is_rejected_but_xa_rollback_accepted() -> None
     with pytest.raises(UnsupportedTransactionError, match="was prepared before the start"):
         filtered(log)
     assert filtered(log, pending_xa=(a,)).ends == [log.pos]
-    # What was rolled back leaves no rows, whatever it was.
+    # A rolled back transaction has no rows, so it does not have to be known.
     log = LogBuilder().query(f"XA ROLLBACK {a}")
     assert filtered(log).ends == [log.pos]
 
 
 def test_xa_commit_inside_its_own_transaction_is_rejected() -> None:
-    """No server writes it: they commit in one phase by XA_PREPARE."""
+    """No server writes this: a one-phase commit is logged as XA_PREPARE."""
     a = xid(b"a")
     log = LogBuilder().query(f"XA START {a}").rows(1, "t", 1).query(f"XA COMMIT {a}")
     with pytest.raises(UnsupportedTransactionError, match="ends in XA COMMIT"):
         filtered(log)
 
 
-# (log, error, words): it begins in mid-transaction, or ends a file there
+# (id, log, error, words): logs that begin inside a transaction, or interrupt one
 WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogError], str]] = [
     ("table map", lambda log: log.rows(1, "t", 1), InvalidPositionError, "outside of any"),
     (

@@ -1,4 +1,4 @@
-"""The kernel's character sets against the Python decoders, code by code."""
+"""The kernel's character sets compared with the Python decoders, code by code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_kernel_decodes_every_byte_of_a_charset_like_python(charset: str) -> Non
     parity = varchar(charset)
     for byte in range(256):
         parity.agree(long(bytes([byte])))
-        # In the middle of ASCII, and where eight bytes are looked at together.
+        # Inside ASCII text, where the kernel checks eight bytes at once.
         parity.agree(long(b"abcdefg" + bytes([byte]) + b"hijklmnop"))
     parity.agree(long(bytes(range(128)) * 3))
 
@@ -36,7 +36,7 @@ def test_kernel_decodes_every_byte_pair_of_a_charset_like_python(charset: str) -
     valid = 0
     for pair in range(0x10000):
         valid += parity.agree(long(pair.to_bytes(2, "big")))
-    # utf32 has four bytes, the others at least ASCII's pairs.
+    # A utf32 character has four bytes; the others accept at least as many pairs as ASCII.
     assert valid >= 128 * 128 or charset == "utf32"
 
 
@@ -115,7 +115,7 @@ def test_kernel_decodes_every_ucs2_unit_and_rejects_surrogates() -> None:
 def test_kernel_decodes_random_bytes_of_any_charset_like_python(charset: str, raw: bytes) -> None:
     parity = varchar(charset)
     parity.agree(long(raw))
-    # What begins well stays well up to where it is cut.
+    # The same bytes, cut before each of the last four.
     for end in range(max(len(raw) - 4, 0), len(raw)):
         parity.agree(long(raw[:end]))
 

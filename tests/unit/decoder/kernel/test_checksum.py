@@ -1,4 +1,4 @@
-"""The compiled checksum beside zlib's, by the processor's instructions and by tables."""
+"""The kernel's CRC32, by the processor's instructions and by tables, compared with zlib's."""
 
 from __future__ import annotations
 

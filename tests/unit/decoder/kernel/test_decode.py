@@ -1,4 +1,4 @@
-"""The compiled decode loop against the Python implementation: the same rows, the same errors."""
+"""The compiled decode loop compared with the Python implementation: equal rows and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.corrupt_logs import RawEvent
 from helpers.logs.made_logs import MadeTable, logs, tables
 from helpers.logs.recorded_logs import SCENARIOS, load
@@ -52,7 +52,7 @@ def test_kernel_decodes_captured_logs_like_python_without_fallback(
     parity = Parity(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
     expected = parity.python(events)
     found = parity.assert_same(events)
-    # Not a row of them needs the Python decoder, but for the one that nobody can read.
+    # The Python decoder gets only an event that is unreadable in both implementations.
     assert len(by_hand) == (found.error is not None)
     assert found.sizes == expected.sizes
     assert sum(found.sizes) > 0 or found.error is not None
@@ -60,7 +60,7 @@ def test_kernel_decodes_captured_logs_like_python_without_fallback(
 
 
 def test_names_of_missing_columns_count_toward_batch_bytes() -> None:
-    """A wide table with minimal images: each row has more names than values."""
+    """Each row of a wide table with minimal images lists many more missing columns than values."""
     columns = [replace(INT, name=f"column_\u00e9_{at}") for at in range(200)]
     log = RowLog()
     log.table_map([(column, 0) for column in columns])
@@ -107,7 +107,7 @@ def test_kernel_decode_of_a_single_operation_matches_python(operations: str) -> 
         parity.assert_same(events)
 
 
-# In `virtual_columns` some documents are none, and without a schema nothing tells which.
+# Some documents in `virtual_columns` are invalid, and only a schema shows which columns have them.
 @pytest.mark.parametrize("kind", ["json", "variant"])
 @pytest.mark.parametrize("scenario", sorted({*SCENARIOS} - {"virtual_columns"}))
 def test_kernel_decode_of_positional_columns_matches_python(
@@ -127,7 +127,7 @@ def test_kernel_decode_of_positional_columns_matches_python(
 def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
     scenario: str, unplaced: Unplaced
 ) -> None:
-    """Some columns are not in the struct, some have another type there, some are not in the log."""
+    """Some columns are missing in the struct, some differ in type, some are missing in the log."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
     random = Random(scenario)
@@ -153,7 +153,7 @@ def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_kernel_decode_of_damaged_logs_matches_python(scenario: str, kind: str) -> None:
-    """Bits are flipped and bytes are missing in events whose frames are right."""
+    """Bits are flipped, and bytes removed or added, in event bodies; event lengths are correct."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
     random = Random(f"{scenario}{kind}")
@@ -183,7 +183,7 @@ def test_kernel_decode_of_damaged_logs_matches_python(scenario: str, kind: str) 
 
 
 def events_of(made: list[RawEvent]) -> list[Event]:
-    """As the filter hands them on: a decoder never sees a FORMAT_DESCRIPTION."""
+    """Return the events without FORMAT_DESCRIPTION, which the filter never passes to a decoder."""
     log = EventLog()
     for event in made:
         if event.kind != EventType.FORMAT_DESCRIPTION_EVENT:
@@ -195,7 +195,7 @@ def events_of(made: list[RawEvent]) -> list[Event]:
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_kernel_decode_of_random_tables_matches_python(payload: str, part: int) -> None:
-    """The same logs every time; tests/fuzz makes others."""
+    """The seeds are fixed; tests/fuzz generates other logs."""
 
     @seed(f"{payload} {part}")
     @settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
@@ -221,7 +221,7 @@ def test_kernel_decode_of_random_tables_matches_python(payload: str, part: int) 
     run()
 
 
-# --- values that change their type on the way into a struct
+# --- struct columns of other types than in the binlog
 
 TARGETS = [
     ColumnSchema("c", "smallint"),
@@ -262,7 +262,7 @@ def test_kernel_decode_into_other_struct_types_matches_python(
             payload = Payloads("struct", options, unplaced=unplaced, promised=promised)
             found = Parity([schema], payload).assert_same(log.events)
         placed += found.error is None
-    # What fits, fits without the Python decoder.
+    # Values that fit the struct's type are decoded without the Python decoder.
     assert placed > 0
     assert len(by_hand) <= 2 * (len(VALUES_OF) - placed)
 
@@ -273,11 +273,11 @@ def test_kernel_decode_into_other_struct_types_matches_python(
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 @pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
 def test_kernel_decode_releases_its_memory(payload: str) -> None:
-    """Batches, plans and loops: after thousands of them there is as much as before."""
+    """Decoding small batches many times with new plans and loops uses less than 4 MiB more."""
     program = [sys.executable, "-m", "helpers.parity.decode_memory", payload]
-    # Where it finds the helpers; the package is the one that is under test here.
+    # Add the path of the helpers; the package is imported as in this process.
     paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    # AddressSanitizer keeps what is given back for a while, unless it is told otherwise.
+    # By default, AddressSanitizer keeps freed memory in a quarantine.
     asan = f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=0"
     found = subprocess.run(
         program,

@@ -1,4 +1,4 @@
-"""The kernel's JSON documents and variants: byte for byte as in Python, or rejected."""
+"""The kernel's JSON documents and variants: byte for byte as in Python, or rejected by both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import (
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# One for all documents, so that what one leaves behind would show in the next.
+# Shared by all documents, so that state that one of them leaves would change the next result.
 VARIANTS = _documents.DocumentVariants()
 
 
@@ -67,7 +67,7 @@ def python_variant(document: bytes) -> tuple[bytes, bytes] | None:
 
 
 def check(document: bytes) -> bool:
-    """Both implementations agree on a document; whether it is one."""
+    """Check that both implementations agree on a document; return whether it is valid."""
     text, encoded = python_text(document), python_variant(document)
     assert _documents.document_json(document) == text
     assert VARIANTS.variant(document) == encoded
@@ -75,7 +75,7 @@ def check(document: bytes) -> bool:
 
 
 def by_server_order(tree: Any) -> Any:
-    """The tree with its objects' keys as servers store them: by length, then by bytes."""
+    """Return the tree with its objects' keys in server order: by length, then by bytes."""
     if isinstance(tree, list):
         return [by_server_order(each) for each in tree]
     if not isinstance(tree, dict):
@@ -123,17 +123,16 @@ RICH: dict[str, Any] = {
 
 @pytest.mark.parametrize("large", [False, True])
 def test_json_document_with_any_bit_flipped_or_byte_cut_matches_python(large: bool) -> None:
-    """Turned one at a time, and cut behind each byte."""
     document = encode_document(RICH, lambda: large)
     assert check(document)
     accepted = [check(broken) for broken in every_flip(document)]
-    # Characters and numbers can change and still be some; lengths, types and offsets can't.
+    # Flipped bits of characters and numbers are mostly valid, those of lengths and offsets are not.
     assert 0.2 < sum(accepted) / len(accepted) < 0.8
     for end in range(1, len(document)):
         assert not check(document[:end])
 
 
-# Each about a width of the encodings: of ids, offsets, counts, short strings, lines of base64.
+# Sizes around limits of the encodings: ids, offsets, counts, short strings, lines of base64.
 SIZES: list[Any] = [
     *({f"k{at}": at for at in range(count)} for count in (1, 16, 17, 255, 256, 257, 70_000)),
     *([at % 3 for at in range(count)] for count in (1, 255, 256, 257, 70_000)),
@@ -166,7 +165,7 @@ def test_unordered_json_keys_are_accepted_but_duplicate_ones_rejected() -> None:
     assert not check(document.replace(b"zz", b"bb"))
 
 
-# (schema, bytes of values, good ones in most cases)
+# (schema, strategy for stored values, most of them valid)
 Values = tuple[ColumnSchema, st.SearchStrategy[bytes]]
 
 
@@ -209,7 +208,7 @@ def _temporal(kind: str, fsp: int) -> Values:
             _CLOCK,
         )
     else:
-        # One number with its fraction, so that a negative one has the fraction's complement.
+        # TIME and its fraction are one number, so a negative TIME complements the fraction, too.
         number = st.builds(
             lambda clock, units, sign: (0x800000 << 8 * size) + sign * (clock << 8 * size | units),
             _CLOCK,
@@ -270,7 +269,7 @@ COLUMNS: list[Values] = [
         prefixed(4, st.binary(max_size=4) | st.binary(min_size=5, max_size=300)),
     ),
 ]
-# In the layout from before 5.6.
+# Temporal columns in the layout before 5.6.
 OLD_COLUMNS: list[Values] = [
     (
         ColumnSchema("", "time", 0),
@@ -288,7 +287,7 @@ OLD_COLUMNS: list[Values] = [
 
 
 class Table:
-    """One table's images by both implementations."""
+    """A table whose row images are encoded by both implementations."""
 
     def __init__(
         self,
@@ -315,7 +314,7 @@ class Table:
     def check(self, image: bytes) -> bool:
         made, expected = self.kernel.variant(image), self.python(image)
         if made is None and expected is not None:
-            # Which NaN a FLOAT's is after Python has had it, only Python knows.
+            # The kernel leaves a FLOAT's NaN to Python, which can change its bits.
             assert "nan" in map(str, VariantVal(*expected[:2]).toPython().values())
         else:
             assert made == expected
@@ -351,7 +350,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, list[st.SearchStrategy[bytes]]]:
 def test_variants_of_random_row_images_match_python(
     made: tuple[Table, list[st.SearchStrategy[bytes]]], data: st.DataObject
 ) -> None:
-    """Some images of one table, whole, changed and cut."""
+    """Each table has several images, which are whole, with a tail, damaged, and cut."""
     table, strategies = made
     for _ in range(3):
         nulls = data.draw(st.integers(0, (1 << len(strategies)) - 1) | st.just(0))
@@ -369,7 +368,7 @@ def test_variants_of_random_row_images_match_python(
 
 @pytest.mark.parametrize("at", range(len(COLUMNS) + len(OLD_COLUMNS)))
 def test_variants_of_every_column_type_match_python(at: int) -> None:
-    """Values that are good are taken: the other tests would pass if all were refused."""
+    """Over a third of the values must be accepted: the comparison also passes for rejected ones."""
     kind, values = [*COLUMNS, *OLD_COLUMNS][at]
     table = Table([replace(kind, name="c")], old=at >= len(COLUMNS))
     accepted = []
@@ -385,7 +384,7 @@ def test_variants_of_every_column_type_match_python(at: int) -> None:
 
 @pytest.mark.parametrize("columns", [1, 8, 9, 255, 256, 257, 4096])
 def test_variants_of_wide_rows_match_python(columns: int) -> None:
-    """More columns than a count of one byte; values beyond offsets of one byte and of two."""
+    """Column counts exceed one byte, and value offsets exceed one and two bytes."""
     schemas = [ColumnSchema(f"c{at}", "varbinary", 300) for at in range(columns)]
     table = Table(schemas)
     bitmap = bytes((columns + 7) // 8)
@@ -395,9 +394,9 @@ def test_variants_of_wide_rows_match_python(columns: int) -> None:
 
 
 def test_row_variant_over_the_spark_size_limit_is_rejected() -> None:
-    """Spark's limit, and one byte more: the Python implementation says what is wrong."""
+    """One byte over the limit, the kernel rejects the row, and Python raises the error."""
     table = Table([ColumnSchema("c", "longblob")])
-    # Header, count, id, two offsets of four bytes; header and length of the blob.
+    # 11 is header, count, id, and two offsets of four bytes; 5 is the blob's header and length.
     size = variant.SIZE_LIMIT - 11 - 5
     image = b"\x00" + size.to_bytes(4, "little") + bytes(size)
     made = table.kernel.variant(image)
@@ -412,7 +411,7 @@ def test_row_variant_over_the_spark_size_limit_is_rejected() -> None:
 
 @pytest.mark.parametrize("head", [5, 15], ids=["text", "array"])
 def test_document_variant_over_the_spark_size_limit_is_rejected(head: int) -> None:
-    """A long text's header and length; and an array's header, count and two offsets around it."""
+    """`head` is a text's header and length; an array adds header, count, and two offsets."""
     size = variant.SIZE_LIMIT - head
     for length in (size, size + 1):
         text = "x" * length
@@ -429,7 +428,7 @@ def test_document_variant_over_the_spark_size_limit_is_rejected(head: int) -> No
 
 
 class BothImplementations(VariantPayload):
-    """The Python implementation's payload, which has the kernel write each image as well."""
+    """The Python payload, which also compares each image with the kernel's encoding."""
 
     __slots__ = ("_kernels", "images")
 

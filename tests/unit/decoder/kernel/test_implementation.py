@@ -1,4 +1,4 @@
-"""Which implementation is loaded: asked for, missing, misspelt; in processes of their own."""
+"""Selection of the implementation: requested, missing or misspelled, each in a new process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(implementation())
 
 
 def ask(asked: str | None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A process that asks for its implementation nine times."""
+    """Run a process that requests its implementation in eight threads, and then prints it."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if asked is not None:
         environment[VARIABLE] = asked

@@ -1,4 +1,4 @@
-"""JSON texts as binary documents by both implementations: byte for byte, or the same refusal."""
+"""JSON texts as binary documents: equal bytes, or an error, in both implementations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 PLAIN = RowParity(plan_of([column("json")]))
 TYPED = RowParity(plan_of([column("json")], typed_json=True))
-# Of a server from 8.0 on.
+# As of servers from 8.0 on, which show an integral DOUBLE as `5.0`.
 NEWER = RowParity(plan_of([column("json")], doubles_have_points=True))
 
-# What both read, and the kernel by itself.
+# Texts that the kernel encodes without the Python implementation.
 TEXTS = r"""
 null
 true
@@ -73,7 +73,7 @@ false
 {"a": 1, "a": 2}
 """.strip("\n").split("\n")
 
-# What the kernel leaves to the Python implementation, which reads some of it.
+# Texts that the kernel leaves to the Python implementation, which accepts some of them.
 ODD = [
     "",
     " ",
@@ -111,7 +111,7 @@ ODD = [
 
 
 def document_of(parity: RowParity, text: bytes) -> bytes | Exception:
-    """The document that both make of a text, or why they don't."""
+    """Return the document that both implementations make of a text, or their error."""
     parity.by_hand.clear()
     image = parity.encode_row(row([counted(text)]))
     if isinstance(image, bytes):
@@ -122,7 +122,7 @@ def document_of(parity: RowParity, text: bytes) -> bytes | Exception:
 
 
 def encoded(text: str) -> bytes:
-    """The document of a text that the kernel reads by itself."""
+    """Return the document of a text; the kernel must encode it without Python."""
     document = document_of(PLAIN, text.encode())
     assert isinstance(document, bytes), document
     assert not PLAIN.by_hand
@@ -132,7 +132,7 @@ def encoded(text: str) -> bytes:
 @pytest.mark.parametrize("text", TEXTS)
 def test_json_text_encodes_to_an_equal_document_in_both_implementations(text: str) -> None:
     shown = json_text(parse_json(encoded(text))) if '"a": 1, "a"' not in text else text
-    # Every digit is there still, whatever the type became.
+    # Compared as floats, whatever number types the document has.
     assert json.loads(shown, parse_int=float, parse_float=float) == json.loads(
         text, parse_int=float, parse_float=float
     )
@@ -151,7 +151,7 @@ def test_json_text_with_invalid_utf8_or_bom_is_rejected() -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_kernel_falls_back_to_python_only_for_untyped_json_numbers(text: str) -> None:
-    """The kernel assumes no type; it uses what the text itself shows."""
+    """The kernel uses only number types that the text shows; it assumes none."""
     document = document_of(TYPED, text.encode())
     assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
 
@@ -173,7 +173,7 @@ def test_kernel_falls_back_to_python_only_for_untyped_json_numbers(text: str) ->
 def test_json_number_of_possible_double_or_decimal_is_untyped_from_8_0_on(
     text: str, document: bytes | None
 ) -> None:
-    """5.0 may be a DOUBLE or a DECIMAL: the server is asked."""
+    """5.0 can be a DOUBLE or a DECIMAL, so the server must be queried for its type."""
     found = document_of(NEWER, text.encode())
     if document is None:
         assert isinstance(found, UntypedNumbers)
@@ -199,11 +199,11 @@ def test_json_documents_around_64_kib_encode_to_equal_values(kind: str) -> None:
 
 
 def test_json_containers_of_many_elements_encode_to_equal_values() -> None:
-    # Of numbers that stand in the head: 3 bytes each, behind 4.
+    # The numbers are inline in the array's header: 3 bytes each, after 4 bytes.
     for count in (21_842, 21_843, 21_844, 65_535, 65_536):
         numbers = [at % 65_536 - 32_768 for at in range(count)]
         assert parse_json(encoded(json.dumps(numbers))) == numbers
-    # 12 bytes each with a key of five.
+    # Each member with its key of five bytes takes 12 bytes.
     for count in (5_460, 5_461, 5_462, 65_536):
         members = {f"{at:05}": -at % 32_768 for at in range(count)}
         assert parse_json(encoded(json.dumps(members))) == members
@@ -215,7 +215,7 @@ def test_json_text_of_100_levels_encodes_to_equal_values() -> None:
 
 
 def test_columns_around_longer_json_documents_are_kept() -> None:
-    """A document is longer than its text: what stands before it must not be lost."""
+    """These documents are longer than their texts, but must not overwrite other columns."""
     parity = RowParity(plan_of([column("int"), column("json"), column("json"), column("int")]))
     for count in (1, 100, 5_000):
         text = "[" + ",".join(["1"] * count) + "]"

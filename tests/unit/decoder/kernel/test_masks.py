@@ -28,7 +28,7 @@ VARCHAR, STRING, LONGLONG, DOUBLE = 15, 254, 8, 5
 
 
 def check(code: int, metadata: int, column: ColumnSchema, data: bytes, secret: bytes) -> None:
-    """Both read the value alike, or both reject it."""
+    """Check that both implementations mask the value equally, or both reject it."""
     unmasked = _values.column_program(code, metadata, column)
     assert unmasked is not None
     for mask in MASKS:
@@ -70,5 +70,5 @@ def test_kernel_masks_integers_like_python_and_rejects_invalid_texts() -> None:
     for data in (b"", b"\x05", b"\x05\x00abc", b"\x02\x00\xff\xfe", b"\x03\x00\xed\xa0\x80"):
         unmasked = _values.column_program(VARCHAR, 300, TEXT)
         program = _values.masked_program(unmasked, "Hash", 0, b"k" * 16)
-        # Python decodes what the kernel rejects, or raises the error.
+        # The kernel rejects such values; Python then decodes them or raises the error.
         assert _values.json_text(program, data, 0) is None

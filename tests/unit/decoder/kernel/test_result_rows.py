@@ -1,4 +1,4 @@
-"""Rows of a result by both implementations: the same images, byte for byte, or the same error."""
+"""Result rows encoded by both implementations: equal row images, or the same error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded
 from pyspark_mysqlbinlog.errors import MalformedResultError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# What the decoder reads as 0, and no server writes: -0 of a DECIMAL.
+# A DECIMAL of -0: the decoder reads it as 0, and no server writes it.
 _MINUS_ZERO = "7fffffff"
 STORED = [
     (described, bytes.fromhex(stored))
@@ -64,7 +64,7 @@ def test_nulls_of_any_result_column_are_set_in_the_null_bitmap() -> None:
             )
             assert parity.encode_row(row(values)) == image
         assert not parity.by_hand
-        # A NULL of a column that is not there.
+        # A null bit after the last column.
         payload = bytearray(row([b"x"] * count))
         if (count + 2) % 8:
             payload[(count + 9) // 8] |= 0x80
@@ -115,7 +115,7 @@ def test_packet_that_ends_the_result_rows_is_not_consumed(end: bytes) -> None:
     first = packet(row([b"1234"]))
     assert parity.encode(first + packet(end)) == Encoded(len(first), 1, b"\xfe1234", True)
     assert parity.encode(packet(end)) == Encoded(0, 0, b"", True)
-    # Not before it is all there: the error says why.
+    # An incomplete packet does not end the rows: the whole error is needed.
     assert parity.encode(packet(end)[:-1]) == Encoded(0, 0, b"", False)
 
 
@@ -142,7 +142,7 @@ def test_one_encode_returns_row_images_up_to_the_byte_limit() -> None:
     assert found.rows == IMAGES_BYTES // 0x1000
     assert len(found.images) >= IMAGES_BYTES
     assert not parity.by_hand
-    # A row that is larger comes whole.
+    # A row larger than the limit is returned whole.
     large = row([b"\xfd" + (2 << 20).to_bytes(3, "little") + bytes(2 << 20)])
     found = parity.encode(packet(large) * 2)
     assert isinstance(found, Encoded)
@@ -153,7 +153,7 @@ def test_one_encode_returns_row_images_up_to_the_byte_limit() -> None:
 def test_damaged_result_row_gives_the_same_result_in_both_implementations(
     described: ColumnSchema,
 ) -> None:
-    """Every byte of a row changed in many ways; most are no values any more, some are others."""
+    """Every byte is replaced by others: most rows become invalid, some get other values."""
     parity = _parity(described, column("tinyint"))
     sizes = (parity.plan.columns[0].size,)
     stored = [raw for kind, raw in STORED if kind == described] or [_zeros(parity, *sizes)]
@@ -171,7 +171,7 @@ def test_damaged_result_row_gives_the_same_result_in_both_implementations(
 
 
 def _zeros(parity: RowParity, size: int) -> bytes:
-    """A stored value of a column that the table of values does not have."""
+    """Return a stored value for a column type that VALUES does not contain."""
     selected = parity.plan.columns[0]
     match selected.kind:
         case Kind.DECIMAL:

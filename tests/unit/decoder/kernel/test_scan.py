@@ -1,4 +1,4 @@
-"""The compiled scan and Python's: the same events kept, boundaries and errors."""
+"""The compiled scan compared with Python: equal kept events, boundaries and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOGS = sorted(CAPTURED.glob("*.binlog"))
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
 def test_kernel_scan_of_captured_logs_matches_python(path: Path, packets: bool) -> None:
-    """Whole, in pieces down to one byte, through buffers large and small; all captured, or some."""
+    """Read in small and large pieces and buffers, with all tables captured, or some."""
     raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Captures] = [lambda *_: True, lambda *_: False]
@@ -64,7 +64,7 @@ def test_kernel_scan_of_captured_logs_matches_python(path: Path, packets: bool) 
 def test_kernel_scan_of_compressed_logs_matches_python(
     path: Path, packets: bool, tmp_path: Path
 ) -> None:
-    """The same with whole transactions in payloads: small ones are scanned, others read."""
+    """Whole transactions are in payloads: the kernel scans small ones, Python the others."""
     raws = raws_in(repacked(path, tmp_path))
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Captures] = [
@@ -83,7 +83,6 @@ def test_kernel_scan_of_compressed_logs_matches_python(
 
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
 def test_kernel_scan_creates_fewer_events_than_the_log_has(name: str) -> None:
-    """Only the first table map of a table makes an event."""
     raws = raws_in(CAPTURED / f"{name}.001.binlog")
     found = compare(b"".join(raws), packets=False, captured=lambda *_: True, capacity=1 << 20)
     assert found.runs
@@ -95,7 +94,7 @@ def test_kernel_scan_creates_events_only_until_each_table_is_known() -> None:
     for n in range(1000):
         log.begin(gtid=n).rows(n % 3, "tux"[n % 3], n).xid()
     found = compare(framed(log.raws), packets=True)
-    # The format, and the first transaction that names a table.
+    # The FORMAT_DESCRIPTION, and the first transaction of each of the three tables.
     assert found.left <= 1 + 3 * 5
     assert len(found.places) == 1000
     assert 300 < len(found.kept) / 5 < 1000
@@ -116,7 +115,7 @@ def test_kernel_scan_of_a_long_transaction_creates_few_events() -> None:
 
 @pytest.mark.parametrize("whole_maps", [True, False])
 def test_kernel_scan_creates_more_events_with_whole_maps(whole_maps: bool) -> None:
-    """Those of captured tables come as events until an equal one was learnt."""
+    """Whole maps of captured tables become events until the scanner knows an equal map."""
     log = LogBuilder().format_description()
     for table_id in (1, 1, 2, 1, 2, 3):
         log.begin().rows(table_id, "t", 1).rows(9, "x", 1).xid()
@@ -125,7 +124,7 @@ def test_kernel_scan_creates_more_events_with_whole_maps(whole_maps: bool) -> No
 
 
 def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
-    """The stream of a real connection, written in pieces of odd sizes."""
+    """The events come over a real socket, written in pieces of uneven sizes."""
     log = LogBuilder().format_description()
     for n in range(3000):
         log.begin().rows(1, "t", n).rows(2, "x", n).xid()
@@ -180,7 +179,7 @@ def test_scanner_without_an_open_chunk_raises_value_error() -> None:
 
 
 def test_kernel_scan_across_the_4_gib_position_matches_python() -> None:
-    """log_pos has 32 bits; the event that ends at 0 of them is the Python implementation's."""
+    """log_pos has 32 bits; an event that ends where it is 0 is left to Python."""
     log = LogBuilder(pos=(1 << 32) - 700)
     for n in range(20):
         log.begin().rows(1, "t", n).xid()

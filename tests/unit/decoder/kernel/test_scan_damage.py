@@ -1,4 +1,4 @@
-"""The compiled scan of damaged logs: the same error at the same place as in Python."""
+"""The compiled scan of damaged logs: the same error at the same position as in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED, raws_in
 from helpers.parity.scan_parity import always, captures_half, compare, framed
@@ -23,7 +23,7 @@ def flipped(data: bytes, chance: random.Random) -> bytes:
 
 
 def with_checksums(raws: Iterable[bytes]) -> list[bytes]:
-    """Damaged events whose checksums are right again, so that the damage goes further."""
+    """Return damaged events with valid checksums, so that other checks must find the damage."""
     return [raw[:-4] + zlib.crc32(raw[:-4]).to_bytes(4, "little") for raw in raws]
 
 
@@ -73,7 +73,7 @@ def test_kernel_scan_of_a_log_cut_at_every_byte_matches_python(packets: bool) ->
 
 @pytest.mark.parametrize("seed", range(200))
 def test_kernel_scan_of_dropped_doubled_and_reordered_events_matches_python(seed: int) -> None:
-    """With right positions and checksums: what the filter has to refuse."""
+    """Positions and checksums are valid, so only the filter can reject the log."""
     chance = random.Random(seed)
     name = chance.choice(["transactions.001", "numbers.001", "statements.001", "rotations.002"])
     events = [

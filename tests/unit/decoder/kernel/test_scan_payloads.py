@@ -1,4 +1,4 @@
-"""Payloads that a scan meets among other transactions: sizes, and what they may be part of."""
+"""TRANSACTION_PAYLOAD events in the compiled scan: sizes, and incomplete transactions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WHOLE = inner([BEGIN, MAP, rows(*range(5000)), XID])
 
 
 def in_payload(log: LogBuilder, number: int, *bodies: bytes) -> None:
-    """A transaction of GTID and payloads."""
+    """Add a transaction that consists of a GTID and payloads."""
     log.add(T.GTID_LOG_EVENT, gtid_body(number))
     for body in bodies:
         log.add(T.TRANSACTION_PAYLOAD_EVENT, body)
 
 
 def scanned(log: LogBuilder) -> kernel.Scanner:
-    """A scan of all but the FORMAT_DESCRIPTION, by a scanner that knows the table."""
+    """Return a scanner that knows the table and has scanned all but the FORMAT_DESCRIPTION."""
     scanner = kernel.Scanner(whole_maps=False)
     scanner.learn(MAP.body, True)
     scanner.open(

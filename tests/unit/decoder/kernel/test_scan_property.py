@@ -1,4 +1,4 @@
-"""The compiled scan of any log that hypothesis can think of."""
+"""The compiled scan of random logs from Hypothesis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,

@@ -1,4 +1,4 @@
-"""Where the compiled decode loop stops, and the Python decoder beside it goes on."""
+"""Events at which the compiled decode loop falls back to the Python decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import gtid_body, query_body
 from helpers.logs.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
 from helpers.parity.decode_parity import KINDS, Parity, Payloads
@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
 def test_schema_change_under_one_table_map_applies_to_later_rows() -> None:
-    """A relabelled ENUM, whose table map is the same."""
+    """The ENUM gets other labels; the table map does not contain them and stays the same."""
     enum = ColumnSchema("e", "enum", labels=("a", "b"), charset="utf8mb4")
     log = RowLog()
     log.table_map([(enum, 0)])
@@ -85,7 +85,7 @@ def test_kernel_decode_of_statement_rows_between_changes_matches_python(batch_ro
 def test_tables_without_a_kernel_plan_are_decoded_in_python(
     kind: str, every: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The decoder keeps such tables in Python for a while."""
+    """The decoder also decodes other tables in Python for a while after such a table."""
     make = plan_module.table_plan
 
     def some(loop: Any, plan: Any, sides: Any) -> Any:
@@ -104,7 +104,7 @@ def test_tables_without_a_kernel_plan_are_decoded_in_python(
     found = Parity(schemas, Payloads(kind)).assert_same(log.events)
     assert len(by_hand) >= 600 // every
     if every == 200:
-        # Not one small batch for each turn, and most rows by the loop.
+        # There are few batches, and the loop decodes most rows.
         assert len(found.sizes) <= 7
         assert len(by_hand) < 250
 
@@ -139,7 +139,7 @@ def test_kernel_falls_back_to_python_at_an_unreadable_row_without_losing_rows(
     schema = TableSchema("d", "t", (text, date, enum))
     Parity([schema], Payloads(kind), batch_rows=batch_rows).assert_same(log.events)
     assert by_hand
-    # One that nobody can read: what comes before it is there.
+    # A row that is unreadable in both implementations: all rows before it are returned.
     log.rows(WRITE, 3, *rows[:10], bytes([0, 0]) + bytes(3) + b"\x04")
     parity = Parity([schema], Payloads(kind), batch_rows=1)
     found = parity.assert_same(log.events)
@@ -151,7 +151,7 @@ def test_table_map_registry_has_the_same_bound_in_both_implementations() -> None
     log = RowLog()
     for table_id in range(10, 1034):
         ints(table_id, table_id=table_id, log=log)
-    ints(5, table_id=10, log=log)  # used again, so that 11 is the oldest
+    ints(5, table_id=10, log=log)  # used again, so that 11 is the least recently used
     ints(6, table_id=2000, log=log)
     log.rows(WRITE, 1, int_row(7), table_id=10)
     Parity([T], Payloads("json")).assert_same(log.events)
@@ -161,7 +161,7 @@ def test_table_map_registry_has_the_same_bound_in_both_implementations() -> None
 
 
 def test_kernel_makes_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that has more tables than it keeps open gives a table a new id each time."""
+    """A server with more tables than its table cache gives a table a new id at each opening."""
     made: list[object] = []
     make = plan_module.table_plan
 
@@ -184,7 +184,7 @@ def test_kernel_makes_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.Monkey
 def test_refused_kernel_plan_is_requested_once_for_all_ids_of_a_table(
     by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All rows come in one batch."""
+    """The rows are not split into a batch for each id."""
     asked: list[object] = []
 
     def refusing(loop: Any, plan: Any, sides: Any) -> None:
@@ -203,7 +203,7 @@ def test_refused_kernel_plan_is_requested_once_for_all_ids_of_a_table(
 def test_refused_kernel_plan_is_requested_again_after_a_schema_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The table map is the same, and the loop knows the new labels."""
+    """The table map stays the same, but here only the schema after the change gets a plan."""
     enum = ColumnSchema("e", "enum", labels=("a",), charset="utf8mb4")
     log = RowLog()
     for table_id in range(10, 14):
@@ -221,7 +221,7 @@ def test_refused_kernel_plan_is_requested_again_after_a_schema_change(
         return made[-1]
 
     monkeypatch.setattr(decoder_module, "table_plan", some)
-    # Batches of one row, so that the loop is asked again each time.
+    # Batches of one row, so that the decoder returns to the loop after each row.
     lookup = ByPosition(before, change, after)
     parity = Parity([before], Payloads("json"), lookup=lookup, batch_rows=1)
     assert parity.assert_same(log.events).sizes == [1] * 4
@@ -229,7 +229,7 @@ def test_refused_kernel_plan_is_requested_again_after_a_schema_change(
 
 
 def test_kernel_decoder_keeps_no_state_of_earlier_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A range of many files, each with its own table ids."""
+    """The range has 100 files, each with its own table id."""
     ranges: list[Any] = []
     decode = decoder_module._Range.decode
 
@@ -337,14 +337,14 @@ def test_truncated_block_raises_malformed_event_error(cut: int) -> None:
     parity = Parity([T], Payloads("json"))
     with pytest.raises(MalformedEventError, match=r"cut short.*at mysql-bin\.000003"):
         raise parity.kernel([block._replace(data=block.data[:-cut])]).error or AssertionError
-    # Where the Python decoder has the events: behind a statement's row.
+    # After a statement row, where the Python decoder reads the events.
     log = RowLog()
     log.add(EventType.QUERY_EVENT, query_body("truncate table t"))
     (behind,) = pack_events(ints(1, log=log).events)
     statements = Parity([T], Payloads("json"), statement_rows=truncates)
     with pytest.raises(MalformedEventError, match="cut short"):
         raise statements.kernel([behind._replace(data=behind.data[:-cut])]).error or AssertionError
-    # A length below that of a header, and one beyond everything.
+    # Event lengths below that of a header, and one beyond the block.
     for length in (0, 18, 1 << 31):
         data = bytearray(block.data)
         data[9:13] = length.to_bytes(4, "little")
@@ -353,7 +353,7 @@ def test_truncated_block_raises_malformed_event_error(cut: int) -> None:
 
 
 def test_kernel_decode_of_events_compressed_in_the_binlog_matches_python() -> None:
-    """They are larger than what they took there, and each lies in a block of its own."""
+    """Such an event is longer than its space in the binlog, so it is packed into its own block."""
     log = ints(*range(300), log=ints(*range(200)))
     events = [
         event._replace(start=event.end - 100) if event.type in OPERATIONS else event
@@ -394,6 +394,6 @@ def test_kernel_decode_repeated_after_an_abandoned_one_gives_equal_batches() -> 
     log = ints(*range(100))
     parity = Parity([T], Payloads("struct"), batch_rows=10)
     first = parity.kernel(pack_events(log.events)).batches
-    # Given up in the middle.
+    # Abandoned after the first batch.
     assert next(parity._kernel.decode(pack_events(log.events))).equals(first[0])
     assert parity.kernel(pack_events(log.events)).batches == first

@@ -1,5 +1,7 @@
-"""The kernel's values against the Python codecs': the same text, number and position, and a refusal
-exactly where Python raises."""
+"""The kernel's column values compared with the Python codecs.
+
+Texts, numbers and end positions are equal, and the kernel rejects a value exactly if Python raises.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def test_kernel_rejects_impossible_values_like_python(
 
 
 def all_columns() -> Iterator[tuple[ColumnSchema, int]]:
-    """Each type with each of its sizes, and whether the layout is the old one."""
+    """Yield each column type in all its sizes, with 1 for the old layout, else 0."""
     for kind in ("tinyint", "smallint", "mediumint", "int", "bigint"):
         yield column(kind), 0
         yield column(kind, unsigned=True), 0
@@ -88,7 +90,7 @@ def test_every_mysql_column_type_has_a_kernel_program() -> None:
         assert kernel.column_program(*field_of(described, old), described) is not None, described
 
 
-# Bytes that are limits somewhere: signs, digit groups, numbers of minutes and hours.
+# Boundary values of signs, digit groups, minutes and hours.
 LIMITS = b"\x00\x01\x3b\x3c\x63\x64\x7f\x80\x81\x9a\xca\xfe\xff"
 
 
@@ -127,7 +129,7 @@ def test_kernel_reads_values_of_small_types_one_by_one_like_python(kind: str) ->
 
 
 def group_bytes(draw: st.DrawFn, digits: int) -> bytes:
-    """A DECIMAL's digit group, at its limits more often than not."""
+    """Draw a digit group of a DECIMAL, which is often a boundary value."""
     size = decimal_size(digits, 0)
     limit = 10**digits
     top = 256**size - 1
@@ -263,7 +265,7 @@ def test_kernel_reads_floats_of_random_bits_like_python(raw: bytes) -> None:
 
 
 def test_kernel_reads_floats_near_powers_of_two_like_python() -> None:
-    # Below a power of two numbers are nearer than above: the shortest digits need care there.
+    # Floats are denser below a power of two than above it, which affects the shortest digits.
     for exponent in range(255):
         for sign in (0, 0x80000000):
             for offset in range(-4, 5):
@@ -273,7 +275,7 @@ def test_kernel_reads_floats_near_powers_of_two_like_python() -> None:
 
 
 def test_kernel_reads_float_with_ambiguous_shortest_digits_like_python() -> None:
-    # As a double 7.038531e-26 lies half-way between two float32, and is read as the farther one.
+    # As a double, 7.038531e-26 is half-way between two float32, and rounds to the wrong one.
     for bits in (0x15AE43FC, 0x15AE43FD, 0x15AE43FE):
         assert floats.agree(bits.to_bytes(4, "little"))
 
@@ -363,7 +365,7 @@ def test_kernel_reads_no_column_that_python_rejects() -> None:
     for code, metadata in ALL_FIELDS:
         for described in kinds.values():
             if code == F.STRING and described.type == "bigint":
-                # A label's number, where there is no schema: not this codec's affair.
+                # Without a schema, another codec reads the number of an ENUM or SET label.
                 continue
             spec = column_spec(code, metadata, described)
             if spec is not None:

@@ -1,4 +1,4 @@
-"""JSON payload: the text's form, and the builder's verbs."""
+"""The JSON payload: its text, and the methods of its builder."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_any_text_round_trips_through_the_json_payload(text: str) -> None:
     assert builder.append(plan.image(b"\xff"), data, 0) == len(data)
     shown = str(builder.finish()[0])
     assert json.loads(shown) == {"v": text}
-    # Raw UTF-8: nothing but quotes, backslashes and controls is escaped.
+    # Only quotes, backslashes and control characters are escaped; the rest is raw UTF-8.
     assert len(shown) - len('{"v":""}') <= sum(
         6 if c < " " else 2 if c in '"\\' else 1 for c in text
     )

@@ -1,4 +1,4 @@
-"""The struct and variant payloads: captured logs replayed, exact Arrow types, bounds of values."""
+"""The struct and variant payloads: recorded logs, exact Arrow types, boundary values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 NOTHING_EXCLUDED = ColumnFilter.parse()
@@ -79,7 +79,7 @@ def struct_decoder(
     unplaced: Unplaced = "stop",
     **settings: Any,
 ) -> tuple[DecodesEvents, pa.Schema]:
-    """A decoder whose struct is that of `promised`, the log's own tables unless given."""
+    """Return a decoder whose struct has the tables of `promised`, by default those of `schemas`."""
     promised = promised or schemas
     nested = len(promised) > 1
     kind = payload_type(promised, options, columns, nested=nested)
@@ -120,7 +120,7 @@ def decoder_for(
 def rows_of(
     made: tuple[DecodesEvents, pa.Schema], events: list[Event]
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows; every batch has exactly the schema that Spark asks for, down to the metadata."""
+    """Yield the rows; check that each batch has exactly the Arrow schema, including metadata."""
     decoder, arrow = made
     for batch in decoder.decode(events):
         batch.validate(full=True)
@@ -128,7 +128,7 @@ def rows_of(
         yield from batch.to_pylist()
 
 
-# --- captured logs
+# --- recorded logs
 
 
 @pytest.mark.parametrize("batch_rows", [16_384, 1])
@@ -148,7 +148,7 @@ def test_log_replayed_from_structs_or_variants_equals_select(
         replay.assert_equals(described["database"], name, table["rows"])
 
 
-# --- types: (column, Spark's type in a struct, options)
+# --- types: (column, options, Spark's type in a struct)
 
 INT = ColumnSchema("c", "int")
 INTERVAL = StructOptions(time_type="interval")
@@ -211,7 +211,7 @@ def test_column_has_its_spark_type_in_the_struct(
 def events_of(
     schema: TableSchema, images: list[bytes], present: bytes | None = None
 ) -> list[Event]:
-    """A table map and one INSERT of these images (null bitmap and values)."""
+    """Return a table map and one INSERT of these images (null bitmap and values)."""
     count = len(schema.columns)
     held = present or ((1 << count) - 1).to_bytes((count + 7) // 8, "little")
     head = (7).to_bytes(6, "little") + b"\x01\x00\x02\x00" + bytes([count]) + held
@@ -267,7 +267,7 @@ def test_boundary_values_are_exact_in_the_struct(
     assert one_struct(column, value, options) == (expected, None)
 
 
-# what the log has, as SELECT shows it
+# (column, stored value, its text in SELECT)
 NO_DAYS = [
     (ColumnSchema("c", "date"), date3(0, 0, 0), "0000-00-00"),
     (ColumnSchema("c", "date"), date3(2026, 0, 0), "2026-00-00"),
@@ -312,7 +312,7 @@ def test_only_rows_with_an_invalid_date_list_it(batch_rows: int) -> None:
     ]
 
 
-# --- a struct that is not the log's
+# --- a struct that differs from the columns in the binlog
 
 
 TWO = simple_schema(ColumnSchema("a", "int"), ColumnSchema("b", "varchar", 9, charset="utf8mb4"))
@@ -339,7 +339,7 @@ def test_column_of_another_type_than_the_struct_raises_schema_changed_error() ->
 
 
 def test_values_that_do_not_fit_the_struct_are_rescued_row_by_row() -> None:
-    """In batches of one row and of many; NULL is told; excluded columns stay out."""
+    """NULL is rescued, too; excluded columns are not. Batches have one row or several."""
     promised = simple_schema(ColumnSchema("a", "smallint"))
     images = [ROW, b"\x02" + b"\x06\x00\x00\x00", b"\x03", ROW]
     expected = [
@@ -367,7 +367,7 @@ def test_column_missing_from_the_struct_is_skipped_with_ignore() -> None:
     assert (row["after"], row["source"]["missing"]) == ({"a": 5}, None)
 
 
-# (type in the log, type in the struct, whether every value of the one is one of the other)
+# (type in the binlog, type in the struct, whether the struct's type has all its values)
 WIDENINGS: list[tuple[pa.DataType, pa.DataType, bool]] = [
     (pa.int8(), pa.int16(), True),
     (pa.int64(), pa.int32(), False),
@@ -399,7 +399,7 @@ WIDENINGS: list[tuple[pa.DataType, pa.DataType, bool]] = [
 def test_only_lossless_type_changes_are_widened(
     found: pa.DataType, wanted: pa.DataType, fits: bool
 ) -> None:
-    """The extremes of a type go into a wider one as they are."""
+    """The minimum and maximum of an integer type are unchanged in the wider type."""
     convert = widening(found, wanted)
     assert (convert is not None) == fits
     if convert is None or not pa.types.is_integer(found):
@@ -511,7 +511,7 @@ def test_variant_objects_and_arrays_of_any_size_read_back_unchanged(count: int) 
 
 
 def test_variant_keys_are_sorted_by_utf_16_code_units() -> None:
-    # By code points U+FFFD comes first, by units of UTF-16 the surrogates of U+1F680 do.
+    # U+FFFD is first by code points; by UTF-16 units, the surrogates of U+1F680 are.
     keys: variant.Keys = {}
     encoded = variant.encode_tree({"\ufffd": 1, "\U0001f680": 2, "z": 3}, keys)
     assert encoded[:5] == bytes([2, 3, keys["z"], keys["\U0001f680"], keys["\ufffd"]])
@@ -519,7 +519,7 @@ def test_variant_keys_are_sorted_by_utf_16_code_units() -> None:
 
 @pytest.fixture
 def python_implementation() -> Iterator[None]:
-    """The kernel's limit is compiled in: kernel/test_documents.py reaches it."""
+    """Select Python: the kernel's limit is compiled in (kernel/test_documents.py tests it)."""
     with using("python"):
         yield
 
@@ -545,7 +545,7 @@ def test_row_variant_over_the_size_limit_raises_unrepresentable_value_error(
 def test_json_variant_over_the_size_limit_raises_unrepresentable_value_error(
     monkeypatch: pytest.MonkeyPatch, largest: Any, larger: Any
 ) -> None:
-    """Texts, arrays and objects: the whole value counts, with its head."""
+    """The limit applies to the whole value of a text, array or object, with its header."""
     column = ColumnSchema("c", "json")
     options = StructOptions(json_type="variant")
     fits, too_large = (

@@ -1,4 +1,4 @@
-"""JSON texts to binary documents: what a 5.7.41 showed and logged, and texts that are none."""
+"""JSON texts encoded as binary documents: texts and logged documents of a 5.7.41, invalid texts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 
 def made(text: str, *, all_matter: bool = False, **known: str) -> tuple[str, list[JsonPath]]:
-    """The payload's text of the document that is made, and the paths of what is not told."""
+    """Return the JSON payload of the encoded document, and the paths of its untyped numbers."""
     types: dict[JsonPath, str] = {(key,): kind for key, kind in known.items()}
     numbers = Numbers(all_matter, types)
     return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untyped
 
 
 def test_json_text_of_select_encodes_to_the_logged_document() -> None:
-    """SELECT's text becomes the payload that the logged document becomes."""
+    """The documents are compared by their JSON payloads."""
     described, events = load("json_docs")
     batches = decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)
     logged: dict[str, str] = {}
@@ -81,7 +81,7 @@ def test_json_number_is_encoded_by_its_known_type(text: str, double: str, decima
         for all_matter in (False, True):
             found = made(document, all_matter=all_matter, k=kind)
             assert found == (f'{{"k":{payload}}}', [])
-    # In a text they matter where they are not the same.
+    # If not all numbers matter, a type is missing only if its DOUBLE and DECIMAL texts differ.
     assert made(document)[1] == ([] if double == decimal else [("k",)])
     tree: Any = parse_json(binary_json(document.encode(), "j", Numbers(True, {("k",): "DOUBLE"})))
     assert isinstance(tree["k"], float)

@@ -1,4 +1,4 @@
-"""Optional metadata by hand, as MySQL 8.0 lays it out (tests/live has MariaDB's)."""
+"""Optional metadata built by hand in the layout of MySQL 8.0 (tests/live has MariaDB's)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def strings(*texts: bytes) -> bytes:
     return b"".join(lenenc_int(len(text)) + text for text in texts)
 
 
-# MySQL counts neither YEAR as numeric nor POINT as character.
+# YEAR is not counted as numeric, as before 8.0.23, and POINT is not counted as character.
 FIELDS = {
     1: bytes([0b1000_0000]),
     2: bytes([UTF8MB4, 1, BINARY, 2, GBK]),
@@ -63,7 +63,7 @@ EXPECTED = TableSchema(
         C("id", "bigint", unsigned=True),
         C("y", "year"),
         C("n", "int"),
-        # No metadata tells whether these two are virtual.
+        # The metadata does not contain whether these two are virtual.
         C("g", "point", virtual=None),
         C("v", "varchar", 10, charset="utf8mb4"),
         C("b", "varbinary", 9),
@@ -106,7 +106,7 @@ def test_mariadb_metadata_counts_year_as_numeric_and_point_as_character() -> Non
 
 @pytest.mark.parametrize("missing", [1, 2, 4, 6, 10])
 def test_incomplete_optional_metadata_gives_no_schema(missing: int) -> None:
-    """MINIMAL sends no names; what else is missing can't be made up."""
+    """With MINIMAL metadata, the names are missing; no missing field is guessed."""
     fields = {code: value for code, value in FIELDS.items() if code != missing}
     assert described_schema(table_map(fields)) is None
     assert described_schema(table_map({})) is None
@@ -135,7 +135,7 @@ def test_virtual_flag_is_taken_only_from_a_known_column_of_the_same_type(virtual
 
 @pytest.mark.parametrize("kind", ["uuid", "inet4", "inet6"])
 def test_known_uuid_and_inet_types_replace_binary_and_fail_the_table_map_check(kind: str) -> None:
-    """Only what else is known can tell them, and it is kept, so that they are refused by name."""
+    """The metadata shows only BINARY; the known type is kept, so that the error names it."""
     columns: list[tuple[int, int]] = [(F.STRING, 0xFE10)]
     fields = {2: bytes([BINARY]), 4: strings(b"u")}
     body = table_map_body(columns, [True])
@@ -189,20 +189,20 @@ def test_truncated_optional_metadata_never_gives_wrong_columns() -> None:
             found = described_schema(replace(whole, optional=whole.optional[:length]))
         except MalformedEventError:
             continue
-        # Cut between two fields: what is left is complete or nothing.
+        # Cut between two fields: the columns are complete, or there is no schema.
         assert found is None or found.columns == EXPECTED.columns
 
 
 @pytest.mark.parametrize(
     ("bits", "visibility", "unsigned"),
     [
-        # id, y, n, f: the bit of a YEAR is always set.
+        # The bits of id, y, n and f; the bit of a YEAR is always set.
         (0b1100_0000, True, {"id"}),
         (0b1000_0000, True, {"id"}),
         (0b1110_0000, True, {"id", "n"}),
         (0b0000_0000, True, set()),
         (0b0100_0000, True, set()),
-        # Of servers before 8.0.23 there are three bits, or it is not known.
+        # Without visibility there are four bits, or three without y; the last case is ambiguous.
         (0b1000_0000, False, {"id"}),
         (0b1010_0000, False, {"id", "f"}),
         (0b1101_0000, False, {"id", "f"}),

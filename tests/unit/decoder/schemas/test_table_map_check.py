@@ -1,4 +1,4 @@
-"""Table maps that do not fit the schema are refused, naming table, column, expected and found."""
+"""Table maps that do not fit the schema: the error names table, column, expected and found."""
 
 from __future__ import annotations
 

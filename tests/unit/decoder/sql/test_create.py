@@ -1,4 +1,4 @@
-"""CREATE TABLE to TableSchema; tests/live/ddl/test_ddl.py asks servers about the same cases."""
+"""CREATE TABLE parsed to TableSchema; tests/live/ddl/test_ddl.py runs the cases on servers."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_primary_key_and_not_null_columns_are_parsed(
     assert {column.name for column in schema.columns if not column.nullable} == not_null
 
 
-# What stands behind `a int not null, b text not null, c int`, and the keys that tell rows apart.
+# (definitions after `a int not null, b text not null, c int`, unique keys that identify rows)
 UNIQUE: list[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = [
     ("unique (a), unique key u (b(9) desc, A)", (("a", ("a",)), ("u", ("b", "a")))),
     ("unique (c), unique i (a, c)", ()),
     ("unique type btree (a), unique `using` (a)", (("a", ("a",)), ("using", ("a",)))),
     ("constraint x unique (a), constraint unique (b)", (("b", ("b",)), ("x", ("a",)))),
-    # What MySQL 8.0 and MariaDB know beside columns.
+    # Syntax of MySQL 8.0 and MariaDB, such as expressions and periods.
     ("unique e ((a + 1)), unique f (a, (abs(c)), b)", ()),
     ("unique p (a, p without overlaps), unique q (a)", (("q", ("a",)),)),
     ("unique key if not exists i (a)", ()),
@@ -110,7 +110,7 @@ def test_parsed_columns_depend_on_session_and_server_settings() -> None:
     assert columns("a uuid", mariadb=True)[0].type == "uuid"
 
 
-# (statement, part of the message); the database's character set is not known.
+# (statement, part of the message); the database's character set is unknown.
 REFUSED: list[tuple[str, str]] = [
     ("create table t (a varchar(9))", "character set that its definition"),
     ("create table t select 1", "from a SELECT"),
@@ -156,7 +156,7 @@ def test_unsupported_create_table_raises_unknown_schema_error(sql: str, message:
 
 
 def shown(column: dict[str, Any]) -> ColumnSchema:
-    """A column of a captured scenario, as SHOW told it."""
+    """Return a column of a recorded scenario as the server showed it."""
     parsed = parse_column_type(
         column["name"],
         column["type"],
@@ -171,12 +171,12 @@ def without_labels(column: ColumnSchema) -> ColumnSchema:
     return replace(column, labels=())
 
 
-# Nearly all of their tables were altered.
+# Databases whose tables were nearly all altered.
 OF_DDL = ("fx_random_ddl", "fx_conversions")
 
 
 def test_captured_create_tables_parse_to_the_columns_shown_by_the_server() -> None:
-    """Every CREATE TABLE in the 5.7 logs whose table was not altered later."""
+    """The cases are all CREATE TABLE in the 5.7 logs whose tables were not altered or renamed."""
     left_out = set()
     for description in sorted(CAPTURED.glob("*.json")):
         scenario = json.loads(description.read_text())
@@ -198,7 +198,7 @@ def test_captured_create_tables_parse_to_the_columns_shown_by_the_server() -> No
             ours = created[name].columns
             theirs = [shown(column) for column in table["columns"]]
             assert list(map(without_labels, ours)) == list(map(without_labels, theirs))
-            # information_schema is utf8 of three bytes: the server itself showed ? for an emoji.
+            # information_schema uses three-byte utf8, so the server shows ? for an emoji.
             labels = [tuple(label.replace("😀", "?") for label in each.labels) for each in ours]
             assert labels == [each.labels for each in theirs]
             keys = {column["name"] for column in table["columns"] if column["key"] == "PRI"}

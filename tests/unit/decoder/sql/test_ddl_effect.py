@@ -1,4 +1,4 @@
-"""What DDL does to rows that are there: one statement a line."""
+"""The effect of DDL on existing rows, one statement per line."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_ddl_effect_on_existing_rows_is_classified(sql: str, effect: DdlEffect) 
 
 
 def test_effect_of_added_timestamp_follows_explicit_defaults_for_timestamp() -> None:
-    """Only the resulting schema shows it; the statement's text does not."""
+    """The statement's text is the same; only the resulting schema shows the effect."""
     sql = "ALTER TABLE t ADD z TIMESTAMP"
     for explicit, effect in ((True, SHAPE), (False, CHANGING)):
         context = SqlContext(explicit_defaults_for_timestamp=explicit)

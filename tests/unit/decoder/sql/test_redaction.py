@@ -1,4 +1,4 @@
-"""Statements without their literals, in every mode of the session; cut off anywhere."""
+"""Statements without their literals, in several SQL modes, whole and cut at any character."""
 
 from __future__ import annotations
 

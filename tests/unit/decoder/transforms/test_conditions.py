@@ -1,4 +1,4 @@
-"""Conditions: SQL's three values against sqlite's, for all combinations of a few predicates."""
+"""Conditions in three-valued logic compared with SQLite, for random combinations of predicates."""
 
 from __future__ import annotations
 

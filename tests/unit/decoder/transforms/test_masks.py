@@ -1,4 +1,4 @@
-"""Masks: their forms, and what they make of values."""
+"""Masks: their syntax and the masked values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = ColumnSchema("c", "varchar", 80, charset="utf8mb4")
 
 
 def read(value: bytes, mask: str, column: ColumnSchema = TEXT) -> tuple[str, str]:
-    """The masked value and its JSON; each reads up to the value's end."""
+    """Return the masked value and its JSON; check that each read ends at the value's end."""
     codec: Codec = (
         text("c", 1, bytes.decode) if column.type == "varchar" else binary("c", 1, column.length)
     )

@@ -1,4 +1,4 @@
-"""Which characters have several codes, compared with a count of all codes."""
+"""Characters with several codes in a charset, compared with a count of all codes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_only_the_question_mark_is_ambiguous_in_gb18030() -> None:
     assert decode is not None
     counts: Counter[str] = Counter(map(chr, range(128)))
     pairs = product(range(0x81, 0xFF), [*range(0x40, 0x7F), *range(0x80, 0xFF)])
-    # All at once: each code gives one character, as their number says below.
+    # Decoded in one call: each code gives one character, as the total below shows.
     counts.update(decode(b"".join(map(bytes, pairs))))
     fours = product(range(0x81, 0xFF), range(0x30, 0x3A), range(0x81, 0xFF), range(0x30, 0x3A))
     counts.update(decode(b"".join(map(bytes, fours))))

@@ -1,4 +1,4 @@
-"""Binary JSON: whole documents, cut ones, and ones that no server wrote."""
+"""Binary JSON documents: whole, cut, and invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import (
 )
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
-# Documents by hand, as json_binary.h draws them: (bytes in hexadecimal, tree, JSON text).
+# Documents built by hand after json_binary.h: (bytes in hexadecimal, tree, JSON text).
 DOCUMENTS: list[tuple[str, Any, str]] = [
     ("", None, "null"),
     ("04 00", None, "null"),
@@ -50,7 +50,7 @@ DOCUMENTS: list[tuple[str, Any, str]] = [
         '{"a":1,"b":"x"}',
     ),
     ("02 0200 1100  04 0000  02 0a00  0100 0700 04 0100", [None, [True]], "[null,[true]]"),
-    # In a large array an int32 stands in its entry.
+    # In a large array, an int32 is inline in its entry.
     ("03 01000000 0d000000  07 80969800", [10_000_000], "[10000000]"),
     ("0f f6 04 0302 8132", Decimal("1.50"), "1.50"),
     ("0f f6 04 0302 7ecd", Decimal("-1.50"), "-1.50"),
@@ -92,7 +92,7 @@ TEMPORALS = [
 @pytest.mark.parametrize(("raw", "tree", "text"), DOCUMENTS)
 def test_binary_json_document_parses_to_its_tree_and_text(raw: str, tree: Any, text: str) -> None:
     found = parse_json(bytes.fromhex(raw))
-    assert repr(found) == repr(tree)  # 1, True, 1.0 and Decimal(1) are equal, but not the same
+    assert repr(found) == repr(tree)  # 1, True, 1.0 and Decimal(1) are equal, but have other types
     assert json_text(found) == text
 
 
@@ -112,7 +112,7 @@ def test_binary_json_document_cut_at_any_byte_is_rejected(raw: str, tree: Any, t
             parse_json(data[:length], "column `j`")
 
 
-# Documents that no server writes: each an error, none an endless loop or a wrong value.
+# Documents that no server writes: each must be an error, not an endless loop or a wrong value.
 BAD_DOCUMENTS: list[tuple[str, str]] = [
     ("0d 00", "a value of type 0x0d"),
     ("04 03", "the literal 0x03"),
@@ -161,13 +161,13 @@ def test_damaged_json_document_gives_a_bounded_tree_or_malformed_event_error(
         found = parse_json(bytes(broken))
     except MalformedEventError:
         return
-    # Nothing can come out that is larger than what went in.
+    # The size of the document limits the size of the tree.
     assert len(repr(found)) <= 30 * len(broken) + 100
 
 
 @pytest.mark.parametrize("entries", [2, 10])
 def test_json_document_with_overlapping_values_is_rejected(entries: int) -> None:
-    """Each level's entries all point at one next level: entries ** 50 values, if it were read."""
+    """All entries of a level point to the same next level: read as a tree, entries ** 50 values."""
     head = 4 + 3 * entries
     levels = 50
     parts = [
@@ -197,7 +197,7 @@ def test_json_document_deeper_than_100_levels_is_rejected(kind: str) -> None:
 
 
 def test_opaque_json_value_breaks_base64_lines_after_76_characters() -> None:
-    """5.7 writes it with its TO_BASE64, which breaks the line after 76 characters."""
+    """5.7 encodes the value with its TO_BASE64, which breaks lines after 76 characters."""
     text = JsonOpaque(252, bytes(120)).text
     assert text.split("\n") == ["base64:type252:" + "A" * 76, "A" * 76, "A" * 8]
     assert "\n" not in JsonOpaque(252, bytes(57)).text

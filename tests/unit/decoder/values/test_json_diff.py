@@ -1,4 +1,4 @@
-"""JSON diffs applied to binary documents, against the same changes of Python trees."""
+"""JSON diffs applied to binary documents, compared with the same changes of Python trees."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_keys_inserted_by_json_diffs_are_in_server_order() -> None:
     assert list(found) == ["b", "c", "d", "e", "aa", "ab"]
 
 
-# (diff, what the error says)
+# (diff, part of the error message)
 WRONG: list[tuple[bytes, str]] = [
     (diff(REPLACE, "$.none", 1), "nothing is there"),
     (diff(REPLACE, "$.b[3]", 1), "nothing is there"),
@@ -130,7 +130,7 @@ def test_invalid_json_diff_raises_malformed_event_error(diffs: bytes, message: s
 
 
 def places(tree: Any, path: Path) -> list[Path]:
-    """The paths of all values below a tree."""
+    """Return the paths of all values below a tree."""
     members = (
         tree.items()
         if isinstance(tree, dict)
@@ -150,7 +150,7 @@ def at(tree: Any, path: Path) -> Any:
 
 
 def change(tree: Any, made: random.Random, value: Any) -> bytes | None:
-    """A random change of the tree, made in place; None if there is nothing to change."""
+    """Change the tree at random, in place; return the diff, or None if nothing can be changed."""
     everywhere = places(tree, [])
     containers = [path for path in ([], *everywhere) if isinstance(at(tree, path), (dict, list))]
     if not containers:

@@ -1,4 +1,4 @@
-"""Values: bytes as they stand in a row image, and the JSON text that they become."""
+"""Column values: the bytes in a row image, and the JSON text that they decode to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_stored_value_decodes_to_its_json_text(
 ) -> None:
     data = bytes.fromhex(raw)
     codec = codec_of(described, old)
-    # With a head and a tail: a value begins where it is told to and takes what is its own.
+    # With bytes before and after: the value is read from the given position to its own end.
     padded = b"\x99" * 3 + data + b"\x99" * 3
     end = 3 + len(data)
     value, pos = codec.read(padded, 3)
@@ -131,7 +131,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, str]:
 
 
 def pack_decimal(precision: int, scale: int, shown: str) -> bytes:
-    """decimal2bin, by its description: the other way round than the decoder does it."""
+    """Encode a DECIMAL as described for MySQL's decimal2bin, the reverse of the decoder."""
     whole, _, fraction = shown.lstrip("-").partition(".")
     whole = whole.rjust(precision - scale, "0")[-(precision - scale) :] if precision > scale else ""
     head = len(whole) % 9

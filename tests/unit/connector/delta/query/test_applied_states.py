@@ -1,4 +1,4 @@
-"""What a checkpoint says of the Delta tables: what is asked of them, and how it is kept."""
+"""Applied states in a checkpoint: checks of Delta tables against them, and their storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEng
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.errors import OffsetError
 
-# On local disk no session is needed.
+# A checkpoint on local disk needs no session.
 SPARK: Any = None
 LOG, QUERY, TABLE = LogIdentity("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
 STATE = AppliedState(3, str(LOG), 500, 7)
@@ -24,7 +24,7 @@ STATE = AppliedState(3, str(LOG), 500, 7)
 
 @pytest.fixture
 def target(tmp_path: Path) -> DeltalakeTarget:
-    """A Delta table that has what STATE says."""
+    """Return a Delta table that matches STATE."""
     target = DeltalakeEngine().target(str(tmp_path / "table"))
     target.create(pa.schema([pa.field("id", pa.int64())]), {})
     for number in (5, 6, 7):
@@ -79,7 +79,7 @@ def test_table_older_than_recorded_state_is_reported_with_what_it_lacks(
 def test_missing_table_is_reported_only_if_a_batch_changed_it(tmp_path: Path) -> None:
     target = DeltalakeEngine().target(str(tmp_path / "nothing"))
     assert "no longer exists" in (STATE.missing_in(target, QUERY) or "")
-    # A table that no batch has changed may be missing: it is made again.
+    # A table that no batch has changed may be missing: it is created again.
     assert replace(STATE, place=None, batch=None).missing_in(target, QUERY) is None
 
 
@@ -127,7 +127,7 @@ def test_unchanged_applied_state_is_not_written_again(tmp_path: Path) -> None:
 
 def test_partially_written_state_file_falls_back_to_previous_state(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 2)
-    # The second one is in the first file: they go by turns.
+    # The states alternate between two files; the second state is in file 0.
     (tmp_path / "mysqlbinlog-applied-0").write_text('{"query"')
     assert _read(tmp_path).of(TABLE) == replace(STATE, place=1)
     _noted(tmp_path, 3)

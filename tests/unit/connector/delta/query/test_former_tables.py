@@ -1,4 +1,4 @@
-"""Which tables have lost their catalog name to another one in a batch."""
+"""Tables that lose their catalog name to another table in a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, behind a large batch and once in a while."""
+"""Free memory is returned to the system after large batches, at a limited rate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark_mysqlbinlog.connector.delta.query import malloc_trim
 from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
 
-# Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
+# Ended threads leave free blocks; every hundredth block stays, so no arena's end is free.
 _SCRIPT = """
 import sys
 from threading import Thread
@@ -43,8 +43,9 @@ print(before, resident(), len(calls))
 
 
 def around(size: int) -> tuple[int, int, int]:
-    """MB of a process that freed 100 MB, before and after a batch of so many bytes; and how often
-    memory was given back.
+    """Return the MB of a process before and after a batch of `size` bytes, and its trims.
+
+    The process has memory that it freed and the C library keeps.
     """
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(size)], capture_output=True, text=True, check=True

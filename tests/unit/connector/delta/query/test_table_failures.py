@@ -1,4 +1,4 @@
-"""Which errors stop one table, which fail the batch of all, and what is said of the first."""
+"""Errors that stop one table, with their messages, and errors that fail the whole batch."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class PanicException(BaseException):
-    """A panic of Rust has this name in Python."""
+    """An exception with the name that a Rust panic has in Python."""
 
 
 def _raising(*errors: BaseException | None) -> tuple[Callable[[], int], list[int]]:
-    """Work that raises these, one at each call; and how often it is to read all again."""
+    """Return work that raises one of these errors per call, and a counter for rereads."""
     left, again = [*errors], [0]
 
     def work() -> int:
@@ -89,7 +89,7 @@ def test_table_error_is_retried_once_and_success_is_returned() -> None:
         CommitFailedError("the table is append-only"),
         PanicException("unwrap on None"),
         AnalysisException("no such column"),
-        # Names and values are not a catalog's answer.
+        # Names and values in a message are not an error of the catalog.
         AnalysisException("[CAST_INVALID_INPUT] The value 'PERMISSION_DENIED: x' cannot be cast"),
         AnalysisException("io.unitycatalog.client.ApiException: failed with: 400 - {}"),
         pa.ArrowInvalid("Integer value out of range"),
@@ -101,9 +101,9 @@ def test_table_error_is_retried_once_and_success_is_returned() -> None:
             "\tat org.apache.spark.network.client.TransportClient.connection(X.scala:1)\n"
             "Driver stacktrace:\n\tat java.lang.InterruptedException.timeout(X.java:2)"
         ),
-        # Names and values in paths tell nothing.
+        # Names and values in paths do not show the cause.
         DeltaError("Unable to open file /lake/timeout/connection/p=forbidden: File exists"),
-        # delta-rs gives errors of Arrow's and of one file in these classes.
+        # delta-rs raises errors of Arrow and of single files with these classes.
         Exception("Cast error: Cannot cast string 'x' to value of Int64 type"),
         FileNotFoundError("Object at location /lake/t/x not found\n ↳ gone (os error 2)"),
         OSError("Kernel error -> Generic LocalFileSystem error\n ↳ No folder (os error 20)"),
@@ -174,7 +174,7 @@ def test_error_that_concerns_all_tables_is_raised_at_once(error: BaseException) 
     assert raised.value is error
 
 
-# Each was the name of a column, of a table or a value of a row.
+# Each may be the name of a column or a table, or a value of a row.
 WORDS = (
     "cancelled_at", "interrupted", "connection", "timeout", "timed out", "credential", "throttle",
     "shutdown", "forbidden", "no such bucket", "no such file", "503", "503 Service Unavailable",

@@ -1,4 +1,4 @@
-"""Which batches a mirror reads by itself: those that Spark's way would give the same rows of."""
+"""Which batches a mirror reads directly, and which it leaves to Spark."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_long_ranges_and_ranges_of_unknown_length_are_read_directly(
     begin = offset(options, 1000)
     for pos in 5_000_000, 1 << 30:
         assert reading.can_read(begin, offset(options, pos))
-    # Nobody knows here how long the first file is.
+    # The length of the first file is not known here.
     next_file = replace(begin, position=Position.of("mysql-bin.000004", 4))
     one = SnapshotState(chunks=(Chunk(("shop", "orders"), "PRIMARY"),)).pack()
     for last in next_file, next_file, replace(next_file, snapshot=one):
@@ -61,7 +61,7 @@ def test_consecutive_short_ranges_are_left_to_spark(
 ) -> None:
     ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
     taken = [reading.can_read(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
-    # Nothing; the first; two behind a short one; a long one, and the end of a backlog.
+    # An empty range; the first short one; two after a short one; a long one; the backlog's end.
     assert taken == [True, True, False, False, True, True]
 
 
@@ -78,7 +78,7 @@ def test_range_of_another_epoch_or_table_filter_is_left_to_spark(
 ) -> None:
     begin, end = offset(options, 1000), offset(options, 5_000_000)
     assert not reading.can_read(begin, replace(end, epoch=1))
-    # Schemas, and prepared transactions, of the tables that another query wanted.
+    # The offset has schemas and prepared XA of the tables that another query captured.
     assert not reading.can_read(replace(begin, tables="others"), end)
     assert not reading.can_read(begin, replace(end, tables="others"))
 
@@ -89,7 +89,7 @@ def test_snapshot_chunks_by_key_are_read_directly(reading: DirectReader, options
     begin = offset(options, 1000, snapshot=none)
     for pos in (1000, 1100, 5_000_000):
         assert reading.can_read(begin, offset(options, pos, snapshot=one))
-    # They are no short stretch in front of the next one.
+    # Chunks do not count as a short range before the next one.
     assert reading.can_read(
         offset(options, 1000, snapshot=one), offset(options, 1100, snapshot=none)
     )
@@ -102,7 +102,7 @@ def test_snapshot_of_keyless_table_is_left_to_spark(
     both, none = SnapshotState(chunks=chunks).pack(), SnapshotState(rows=1).pack()
     begin, end = offset(options, 1000, snapshot=none), offset(options, 5_000_000, snapshot=both)
     assert not reading.can_read(begin, end)
-    # The same snapshot at both ends: these chunks are an earlier batch's.
+    # The same snapshot at both ends: its chunks belong to an earlier batch.
     assert reading.can_read(replace(begin, snapshot=both), end)
     assert reading.can_read(begin, replace(end, snapshot=SnapshotState(rows=2).pack()))
 
@@ -117,9 +117,9 @@ def test_ranges_are_left_to_spark_without_compiled_kernel(
 def _loading(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch, begin: int
 ) -> list[tuple[int, bool]]:
-    """How many rows each step of a batch with three chunks has, and whether it is the last one.
+    """Return (rows, whether it is the last) of each sub-batch of a batch with three chunks.
 
-    begin : where the version of the table begins that holds at the batch's end.
+    begin : position from which the table's version at the end of the batch is valid.
     """
     column = ColumnSchema("id", "int", nullable=False)
     table = TableSchema("shop", "orders", (column,), primary_key=("id",))

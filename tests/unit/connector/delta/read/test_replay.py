@@ -1,4 +1,4 @@
-"""Which batches of a mirror another server may repeat; no server answers here."""
+"""Which batches of a mirror another server may replay. No server responds in these tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_replay_without_any_server_raises_connection_failed_error(replay: BatchR
 
 
 def test_batch_with_snapshot_chunks_is_not_replayed_by_another_server(replay: BatchReplay) -> None:
-    """Its chunks would be missing, even if its server is back."""
+    """The replay would lack the chunks, even if the batch's server is available again."""
     state = SnapshotState(chunks=(Chunk(("d", "t")),))
     assert replay.read(FIRST, replace(LAST, snapshot=state.pack())) is None
 

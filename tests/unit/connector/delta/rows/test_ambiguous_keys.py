@@ -1,4 +1,4 @@
-"""Keys whose values may stand for several of the server's are an error, all others are not."""
+"""Key values that may stand for several values on the server are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 def _expect(column: C, *values: Any) -> None:
     schema = TableSchema("d", "t", (column, C("v", "varchar", 9, charset="ascii")), (column.name,))
-    # What is no key does not matter.
+    # Other columns are not checked.
     states = pa.table({column.name: pa.array(values), "v": pa.array(["?"] * len(values))})
     check_keys_unambiguous(states, schema, [column.name])
 

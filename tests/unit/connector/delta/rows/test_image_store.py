@@ -1,4 +1,4 @@
-"""Rows of texts, typed ones and none, of several parts: whatever is asked for comes in order."""
+"""Row images as JSON text, typed or missing, of several parts, in the requested order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = RowImageReader([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
 
 
 def structs(*values: dict[str, Any] | None, **types: pa.DataType) -> pa.ChunkedArray[Any]:
-    """Images of these columns, in two chunks."""
+    """Return images with these columns, in two chunks."""
     kind = pa.struct([pa.field(name.replace("_", " "), each) for name, each in types.items()])
     half = len(values) // 2
     return pa.chunked_array([pa.array(values[:half], kind), pa.array(values[half:], kind)])
@@ -35,7 +35,7 @@ def changes_of(texts: list[str | None], part: int | None) -> pa.Table:
 
 
 def numbers(first: int, count: int) -> st.SearchStrategy[list[int | None]]:
-    """So many from the first on, each of which may be missing."""
+    """Draw `count` numbers from `first` on, any of which may be None."""
     return st.tuples(*(st.none() | st.just(first + at) for at in range(count))).map(list)
 
 

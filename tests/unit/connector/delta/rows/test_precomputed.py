@@ -1,4 +1,4 @@
-"""States that are made ahead: those of the same changes, and nobody else's."""
+"""Precomputed states, which are used only for the changes that they were computed from."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_precomputed_states_do_not_depend_on_order_of_changes() -> None:
 
 
 def test_precomputed_states_are_not_used_for_part_of_the_changes() -> None:
-    """Delta has the others already, or a TRUNCATE lies in between."""
+    """The other changes are in Delta already, or a TRUNCATE is in between."""
     found = prepared(pa.concat_tables([CHANGES, STATEMENT]), TABLE)
     assert found is not None
     assert found.of(CHANGES, TABLE, last_values=False) is None

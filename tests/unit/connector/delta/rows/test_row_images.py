@@ -1,6 +1,6 @@
-"""JSON texts as typed columns: what payload=struct gives of the same logs, type and value.
+"""JSON texts as typed columns, with the types and values of payload=struct.
 
-The struct payload is compared with SELECT elsewhere, for every type there is.
+Other tests compare the struct payload with SELECT for every type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# The stubs don't know chunked arrays beside plain values.
+# The stubs do not accept chunked arrays together with plain values.
 pc: Any = compute
 
 
@@ -34,7 +34,7 @@ def _decoded(payload: str, schemas: list[TableSchema], events: list[Any]) -> pa.
 
 
 def _image(structs: pa.Table, side: str, schema: TableSchema, *, nested: bool) -> pa.Table:
-    """One table's images of one side as a table."""
+    """Return one table's images of one side as an Arrow table."""
     column: Any = structs.column(side).combine_chunks()
     if nested:
         column = column.field(schema.database).field(schema.table)
@@ -82,7 +82,7 @@ STAMP = C("c", "timestamp", 0)
          [dt.datetime.fromisoformat("2026-11-20T10:00:00.123456"), None, None]),
         (MOMENT, ['"2026-02-31 10:00:00.000000"'], [None]),
         (MOMENT, ['"2026-02-31T10:00:00.000000"', "null"], [None, None]),
-        # The year 0, alone and beside what has to be read with care.
+        # The year 0, with a valid value and with another invalid date.
         (MOMENT, ['"0000-12-31T23:59:59.999999"', '"0001-01-01T00:00:00.000000"'],
          [None, dt.datetime.fromisoformat("0001-01-01")]),
         (MOMENT, ['"0000-05-12T10:00:00.000000"', '"2026-02-31T10:00:00.000000"'], [None, None]),

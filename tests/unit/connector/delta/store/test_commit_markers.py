@@ -1,4 +1,4 @@
-"""Places in the log as numbers, and what a commit writes down."""
+"""Packed binlog positions, and the contents of a commit marker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compactions of files that others had replaced: they are told from those that only came later."""
+"""Detection of compactions of files that another writer had already replaced."""
 
 from __future__ import annotations
 

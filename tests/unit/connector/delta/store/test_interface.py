@@ -1,4 +1,4 @@
-"""Which operations of others leave a Delta table's rows as they are."""
+"""Detection of a RESTORE among the latest operations of a Delta table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The marks that Delta for Spark can write: the newest commit tells, or what Delta keeps."""
+"""Commit markers that Delta for Spark writes to commit metadata and a table property."""
 
 from __future__ import annotations
 

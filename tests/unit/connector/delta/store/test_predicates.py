@@ -1,4 +1,4 @@
-"""The bounds of a batch's keys never leave out a file that has one of them."""
+"""The bounds of a batch's keys never exclude a file that contains one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds, pruning_conditions
 
 _UNSIGNED = pa.decimal128(20, 0)
-# Drawn alone, large numbers are mostly such as a float holds.
+# Large integers that Hypothesis draws in one piece are mostly exact as floats.
 _LONG = st.builds(int.__add__, st.integers(2**53, 2**63), st.integers(1, 999))
 _KEYS = st.integers(0, 2**16) | st.integers(10**15 - 10, 10**15 + 10) | _LONG
 
@@ -47,7 +47,7 @@ def test_only_non_null_integer_columns_within_limit_have_bounds(
 
 @given(st.lists(_KEYS, min_size=1, max_size=4), st.lists(_KEYS, max_size=2))
 def test_pruning_bounds_leave_out_no_file_with_a_key(held: list[int], ours: list[int]) -> None:
-    """Its statistics may be rounded, as delta-rs writes them."""
+    """delta-rs may round the statistics of a file to floats."""
     low, high = float(min(held)), float(max(held))
     keys = [*ours, held[0]]
     bounds = integer_bounds(_decimals(*keys), ["id"])

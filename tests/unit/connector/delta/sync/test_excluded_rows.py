@@ -1,4 +1,4 @@
-"""Rows that a load's condition left out: how they are asked for, and when they can't be read."""
+"""Rows that a snapshot condition excludes: their queries, and when they are unreadable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DONE = SnapshotState()
 
 @pytest.fixture
 def mirrored(tmp_path: Path) -> TableBatches:
-    """A load is to begin, and the log has brought a row that it does not read."""
+    """Return a table with a pending snapshot and a binlog row that the snapshot does not read."""
     mirrored = TableBatches(tmp_path)
     versions = [(4, BEFORE)]
     mirrored.batch(150, change("c", 120, {"id": 1, "v": 1}), versions=versions, load=DONE)
@@ -41,7 +41,7 @@ def row(pos: int, **image: int) -> Change:
 
 
 def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
-    """What the server shows of the rows that are asked for; the conditions are kept."""
+    """Answer each query for excluded rows with `rows`; return the list of its conditions."""
     asked: list[str] = []
 
     def rows_where(condition: str) -> tuple[pa.Table, ImageStore]:

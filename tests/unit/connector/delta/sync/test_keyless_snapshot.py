@@ -1,4 +1,4 @@
-"""Whole loads and changes around them, brought into a Delta table batch after batch."""
+"""Keyless snapshots and the changes around them, applied to a Delta table in batches."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def change(
 
 
 def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
-    """A whole load of these rows."""
+    """Return the changes of a keyless snapshot with these rows."""
     row = -2 * attempt
     return [change("t", pos, row=row), *(change("r", pos, a, row + 1) for a in rows)]
 
 
 class Mirrored(TableBatches):
-    # It takes what these tests vary, and passes on the rest.
+    # Only the arguments that these tests vary.
     def batch(  # type: ignore[override]
         self,
         end: int,
@@ -45,9 +45,9 @@ class Mirrored(TableBatches):
         pending: bool = False,
         chunk: str | None = None,
     ) -> None:
-        """One batch.
+        """Apply one batch.
 
-        chunk : the key of the one that it reads; "" is the whole table.
+        chunk : the key of the chunk that it reads; "" is the whole table.
         """
         state = SnapshotState(
             pending=(TableSnapshotState(NAME),) if pending else (),
@@ -75,7 +75,7 @@ def test_changes_before_keyless_snapshot_position_are_skipped(
     assert mirrored.rows() == [1, 1, 2]
     mirrored.batch(600, change("d", 450, 9), change("c", 500, 3), change("d", 550, 1))
     assert mirrored.rows() == [1, 2, 3]
-    # Once more, from a lost checkpoint.
+    # Changes are replayed under a new checkpoint.
     mirrored.start = 400
     mirrored.new_checkpoint("other")
     mirrored.batch(700, change("d", 450, 9), change("c", 500, 3), change("c", 650, 4))
@@ -85,7 +85,7 @@ def test_changes_before_keyless_snapshot_position_are_skipped(
 def test_later_keyless_snapshot_replaces_all_rows(mirrored: Mirrored) -> None:
     mirrored.batch(200, *load(300, 1, 2), *load(300, 1, 1, 2, attempt=2), chunk="")
     assert mirrored.rows() == [1, 1, 2]
-    # What was there is no part of it.
+    # The existing rows are not part of the next snapshot.
     mirrored.batch(400, change("c", 350, 8), pending=True)
     mirrored.batch(500, *load(500, 5), chunk="")
     mirrored.batch(600, change("c", 500, 6))
@@ -111,7 +111,7 @@ def test_columns_changed_after_keyless_snapshot_position_are_applied(mirrored: M
 
 
 STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
-    # (what the batch is, its changes, why it is stopped)
+    # (arguments of the batch, its changes, reason of the stop)
     (
         {"chunk": ""},
         [change("ddl", 300, row=-2, query="GRANT x")],
@@ -140,7 +140,7 @@ def test_invalid_keyless_snapshot_stops_the_table(
 def test_table_recreated_before_its_keyless_snapshot_is_read_from_binlog(
     mirrored: Mirrored, schema: TableSchema
 ) -> None:
-    """It was not there when the load came to it; the log has all that the new one has."""
+    """The table did not exist when its snapshot was due. All of its rows are in the binlog."""
     mirrored.batch(200, change("d", 150, 1), pending=True)
     mirrored.batch(300, change("d", 250, 1))
     assert mirrored.rows() == []

@@ -1,4 +1,4 @@
-"""A chunk's condition against the order of tuples, in a database that knows nothing of MySQL."""
+"""Conditions of chunks, evaluated by SQLite, compared with the order of tuples."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_enum_labels_after_the_first_64_are_queried_in_lists(count: int) -> None
 
 
 def test_bounds_of_equal_values_with_different_texts_select_the_right_rows() -> None:
-    """As 'a' and 'A' are in most collations: the first column's text does not tell."""
+    """Equal values can have different texts, as 'a' and 'A' in most collations."""
     key = _key([KeyColumn("", "int"), KeyColumn("", "int")])
     assert _met(key, range_condition(key, ("1", "1"), ("1.0", "2"))) == [(1, 2)]
     assert _met(key, range_condition(key, ("2", "0"), ("1", "3"))) == []

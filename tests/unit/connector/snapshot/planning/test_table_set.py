@@ -1,4 +1,4 @@
-"""Which tables are to be loaded, as tables come and go in the log and in the options."""
+"""Tables to snapshot, as the binlog and the options add and remove tables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_snapshot_includes_a_table_with_unknown_columns() -> None:
 def test_snapshot_after_a_binlog_gap_restarts_unfinished_tables(
     reloads: bool, completed: set[Table], left: tuple[Table, ...]
 ) -> None:
-    """A is complete, B was being read, C is new, and D no longer there."""
+    """A is complete, B is in progress, C is new, and D no longer exists."""
     gone = ("shop", "d")
     state = SnapshotState(
         frozenset({A, gone}),
@@ -158,7 +158,7 @@ def test_table_altered_up_to_its_high_watermark_is_reported_once() -> None:
         known = known.with_table(Position.of("bin.000001", pos), altered)
     state = SnapshotState(high_watermarks={A: (1, 600), B: (1, 699)})
     assert altered_tables(state, known, LATER, END) == {A: Position.of("bin.000001", 600)}
-    # Each place counts once.
+    # Each position is reported once.
     assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == {}
 
 
@@ -185,7 +185,7 @@ def test_snapshot_condition_for_a_table_created_later_is_accepted() -> None:
 
 
 def test_next_sequence_drops_batch_state_and_high_watermarks() -> None:
-    """Nor are places kept that have no meaning in its numbers."""
+    """Positions of the previous sequence have no meaning in the next one."""
     state = SnapshotState(
         completed=frozenset({B}),
         pending=(TableSnapshotState(A),),
@@ -210,7 +210,7 @@ def test_snapshot_condition_for_a_missing_table_is_rejected() -> None:
 
 
 def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
-    """A is read, B begun, C not yet; D is no longer there, and E had no rows left."""
+    """A is read, B in progress and C pending; D no longer exists, and E has no rows left."""
     d, e = ("shop", "d"), ("shop", "e")
     begun = TableSnapshotState(B, "key", ("'1'",), ("'9'",))
     before = SnapshotState(pending=(*pending(A, B, C, d), replace(begun, table=e)))
@@ -230,7 +230,7 @@ def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
 
 
 def test_failover_reads_tables_again_that_were_read_ahead() -> None:
-    """A was passed, B was not; C is being read; D is to begin, for a statement."""
+    """Only B was read ahead of the position. C is in progress, and D is pending after DDL."""
     d = ("shop", "d")
     state = SnapshotState(
         completed=frozenset({A, B}),
@@ -251,7 +251,7 @@ def test_failover_reads_tables_again_that_were_read_ahead() -> None:
 
 
 def test_completed_tables_without_high_watermarks_count_as_read_ahead() -> None:
-    """The query that planned the chunks could not fail over."""
+    """A query that cannot fail over plans chunks without them."""
     state = SnapshotState(completed=frozenset({A, B}), pending=pending(C), chunks=(Chunk(B),))
     assert state.read_ahead_of(LATER.order) == {A, B}
     assert replace(state, chunks=()).read_ahead_of(LATER.order) == frozenset()

@@ -1,4 +1,4 @@
-"""Rows that are written without a merge: the table is the one that a merge leaves."""
+"""Writes without a merge, which leave the same table as a merge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import MirrorError
 
 LOG = LogIdentity("uuid", 0, "mysql-bin")
 UNSIGNED = pa.decimal128(20, 0)
-# (key, value, file and position of the change, whether the row is gone)
+# (key, value, file and position of the change, whether it is a tombstone)
 State = tuple[int, str, tuple[int, int], bool]
 
 
@@ -66,7 +66,7 @@ def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
 
 
 def operation(table: DeltalakeTarget) -> str:
-    """What the last commit was; of a write, its mode."""
+    """Return the operation of the last commit; for a write, its mode."""
     commit = DeltaTable(table.uri).history(1)[0]
     return str(commit["operationParameters"].get("mode", commit["operation"]))
 
@@ -94,7 +94,7 @@ ENDS = (-(2**63), 2**63 - 1, 0, -1)
 def test_rows_written_without_merge_equal_rows_of_a_merge(
     kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
 ) -> None:
-    """In whatever order the changes were made: a newer row stays."""
+    """Batches may contain changes that are older than existing rows."""
 
     @settings(max_examples=5, deadline=None)
     @given(batches(keys))
@@ -181,7 +181,7 @@ def test_held_rows_and_properties_decide_between_append_overwrite_and_merge(  # 
 
 
 def test_row_in_file_without_statistics_is_replaced(tmp_path: Path) -> None:
-    """It may have a row with any key."""
+    """A file without statistics may contain any key."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "one", (1, 1), False)), 1)
     table.set_properties(NO_STATS)
@@ -216,7 +216,7 @@ def test_key_types_and_partitions_decide_between_append_and_merge(
     moved: dict[str, Any],
     expected: str,
 ) -> None:
-    """A second batch has the same row, or one whose key is another in a column."""
+    """The second batch has the same row, or a row that differs in one column of the key."""
     table = DeltalakeEngine().target(str(tmp_path), partition_by)
     for number, values in (1, KEYED), (2, KEYED | moved):
         rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, TOMBSTONE])
@@ -250,7 +250,7 @@ def test_row_is_replaced_in_folder_with_special_characters(tmp_path: Path, name:
 def test_compaction_during_fast_write_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int
 ) -> None:
-    """What would be replaced lies in another file by then; new rows are written behind it."""
+    """Key 2 replaces a row that the compaction moved to another file; key 9 is appended."""
     table = target(tmp_path, pa.int64())
     for number in (1, 2):
         merge(table, states(pa.int64(), (number, "old", (1, number), False)), number)
@@ -277,7 +277,7 @@ def test_foreign_row_with_same_key_during_fast_write_is_rejected(
 
 
 def _before_a_write(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[object]:
-    """Do something once, between the look at a table and the write; has an item then."""
+    """Call `do` once, right before the next write; return a list that gets its result."""
     done: list[object] = []
 
     def late(held: DeltaTable, rows: pa.Table, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tables that are rewritten while the properties of another one are set, in one process."""
+"""Rewrites of tables while the properties of another table are set, in one process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helpers.waiting import patience
 
-# With a frozen interpreter nothing in the process could end it.
+# Runs in a subprocess: a deadlock would freeze the interpreter, with any timeout in it.
 _PROGRAM = """
 import sys
 from threading import Thread

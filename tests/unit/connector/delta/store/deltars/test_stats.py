@@ -1,4 +1,4 @@
-"""Whoever looks for a long decimal by its value finds its row, whatever became of its column."""
+"""A filter by the value of a long decimal finds its row, however its column was changed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_long_decimals_are_found_after_columns_swap_names(tmp_path: Path) -> Non
 
 
 def test_long_decimal_is_found_after_its_column_moves_to_the_front(tmp_path: Path) -> None:
-    """Only the first 32 have statistics."""
+    """Only the first 32 columns have statistics."""
     names = [f"c{number}" for number in range(_MANY)]
     target = _target(tmp_path / "t", *names)
     _append(target, 1, **dict.fromkeys(names[:-1], _SHORT), **{names[-1]: _LONG})

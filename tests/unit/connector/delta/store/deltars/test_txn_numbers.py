@@ -1,4 +1,4 @@
-"""The numbers of a table's identifiers are always those that delta-rs finds in its whole log."""
+"""TxnNumbers always equal the numbers that delta-rs finds in the whole Delta log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a catalog: what a template gives, what is refused, and which tables would be one."""
+"""Catalog names: templates, rejected templates, and tables with the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URI templates: names in, and what is refused."""
+"""URI templates: names in URIs, and rejected templates."""
 
 from __future__ import annotations
 
