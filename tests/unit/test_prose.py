@@ -39,7 +39,6 @@ ALLOWED = {
     ("docs/contributing/style.md", ""): "it quotes the words",
     ("pyspark_mysqlbinlog/connector/tail/lag.py", "lag behind its server"): "lag",
     ("pyspark_mysqlbinlog/protocol/server/server_errors.py", "while this stream was behind"): "lag",
-    ("pyspark_mysqlbinlog/decoder/result_rows/read.py", "behind : SQL"): "a parameter's name",
     ("docs/explanation/delta-mirror-internals.md", "if the mirror is behind"): "lag",
     ("docs/how-to/initial-snapshot.md", "behind the binlog"): "lag",
     ("docs/how-to/troubleshoot.md", "the query is behind"): "lag",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from helpers.servers import Server
+from helpers.streams.sessions import session_members
 from helpers.waiting import patience, wait_until
 
 __all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
@@ -88,7 +89,7 @@ class StreamProcess:
         """Send SIGKILL to the driver and to every process that it started."""
         assert self._process is not None
         session = self._process.pid
-        for pid in _session_members(session):
+        for pid in session_members(session):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -174,16 +175,3 @@ def _numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-
-
-def _session_members(session: int) -> list[int]:
-    """Return the processes of a session; none on a system without /proc."""
-    members = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # the process has just ended
-        if int(fields[3]) == session:
-            members.append(int(stat.parent.name))
-    return members

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from helpers.servers import Server
+from helpers.streams.sessions import session_members
 from helpers.waiting import patience, wait_until
 
 __all__ = ["COMMAND", "Ingest"]
@@ -74,7 +75,7 @@ class Ingest:
         """Send SIGKILL to the command and to every process that it started."""
         if self._process is not None:
             # Spark's Python workers have their own process groups, but share the session.
-            for pid in _session_members(self._process.pid):
+            for pid in session_members(self._process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
@@ -83,7 +84,7 @@ class Ingest:
     def kill_worker(self) -> None:
         """Send SIGKILL to one of Spark's Python processes: of its tasks, or the stream reader."""
         assert self._process is not None
-        workers = [pid for pid in _session_members(self._process.pid) if _is_worker(pid)]
+        workers = [pid for pid in session_members(self._process.pid) if _is_worker(pid)]
         if workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(random.choice(workers), signal.SIGKILL)
@@ -121,15 +122,3 @@ def _is_worker(pid: int) -> bool:
         return b"pyspark.daemon" in command or b"python_streaming_source_runner" in command
     except OSError:
         return False
-
-
-def _session_members(session: int) -> list[int]:
-    members = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # the process has just ended
-        if int(fields[3]) == session:
-            members.append(int(stat.parent.name))
-    return members

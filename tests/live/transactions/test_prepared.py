@@ -10,6 +10,7 @@ from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.logs.live_log import schemas_of
 from helpers.servers import Server
 from helpers.snapshots.loaded_rows import raw_client
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
@@ -153,6 +154,7 @@ def test_closing_a_client_during_a_prepared_read_ends_its_session(
     with raw_client(any_server) as client:
         ((own_id,),) = client.query("SELECT CONNECTION_ID()")
         next(read_rows(client, plan, "", row_images))
-    ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]
-    while own_id in ids:
-        ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]
+    wait_until(
+        lambda: own_id not in [row[0] for row in any_server.execute("SHOW PROCESSLIST")],
+        "the session ends",
+    )

@@ -101,6 +101,7 @@ def test_full_binlog_batch_contains_one_snapshot_sub_batch(
     # The first batch is planned when little of the binlog has been read, and may contain a
     # sub-batch of each of two tables.
     full = [step for step in taken if step.last.position.pos - step.first.position.pos > 6_000]
+    assert full
     assert all(count == 1 for count in Counter(str(step.last.position) for step in full).values())
 
 

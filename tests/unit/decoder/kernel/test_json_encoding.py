@@ -132,10 +132,8 @@ def encoded(text: str) -> bytes:
 @pytest.mark.parametrize("text", TEXTS)
 def test_json_text_encodes_to_an_equal_document_in_both_implementations(text: str) -> None:
     shown = json_text(parse_json(encoded(text))) if '"a": 1, "a"' not in text else text
-    # Compared as floats, whatever number types the document has.
-    assert json.loads(shown, parse_int=float, parse_float=float) == json.loads(
-        text, parse_int=float, parse_float=float
-    )
+    # Numbers with a point or an exponent are compared as floats: a DOUBLE has no more digits.
+    assert json.loads(shown) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:20]))
