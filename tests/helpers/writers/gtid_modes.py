@@ -9,6 +9,7 @@ import pymysql
 import pytest
 
 from helpers.servers import Server
+from helpers.writers.purges import kill_dumps, purge
 
 __all__ = ["switch", "switchable_mode"]
 
@@ -42,7 +43,5 @@ def switchable_mode(server: Server) -> Iterator[None]:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
         # Nobody can read the whole log in this mode: it holds transactions of both kinds.
-        for thread in server.dump_threads():
-            server.execute(f"KILL {thread}")
-        server.rotate()
-        server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
+        kill_dumps(server)
+        purge(server)
