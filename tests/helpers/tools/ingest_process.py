@@ -37,6 +37,7 @@ class Ingest:
         self._folder = folder
         self.checkpoint = folder / "checkpoint"
         self.starts = 0
+        self._reload: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
         password = folder / "password"
         password.write_text(server.password, encoding="utf-8")
@@ -57,16 +58,20 @@ class Ingest:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    def reload(self, name: str, tables: str) -> None:
+        """From the next start on, load tables again, under a name that is new."""
+        self._reload = ["--option", f"reload={name}: {tables}"]
+
     def start(self) -> None:
         """Run until it is killed; nothing where it runs already."""
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
-        self._process = self._popen(self._command)
+        self._process = self._popen([*self._command, *self._reload])
 
     def once(self) -> None:
         """Run until all that is there is in Delta; AssertionError where it fails."""
-        process = self._process = self._popen([*self._command, "--available-now"])
+        process = self._process = self._popen([*self._command, *self._reload, "--available-now"])
         assert process.wait(patience(1200)) == 0, self.log()
         self.kill()
 

@@ -353,7 +353,7 @@ def test_a_large_transaction_among_small_ones_is_read(
             rows = ", ".join(["(REPEAT('x', 2000))"] * count)
             short.execute(f"INSERT INTO a (v) VALUES {rows}")
             there += count
-            wait_until(is_there, "the rows are in Delta", 60)
+            wait_until(is_there, "the rows are in Delta")
         assert query.exception() is None
     finally:
         query.stop()
@@ -361,9 +361,11 @@ def test_a_large_transaction_among_small_ones_is_read(
 
 
 def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
-    short: MirroredDatabase, nothing_handed_over: None
+    short: MirroredDatabase, nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
+    # However long it takes, a short one comes soon after another.
+    monkeypatch.setattr(policy, "WORKER_IDLE_SECONDS", 1e9)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")
     mirror = short.mirror()
     counts = []

@@ -6,6 +6,7 @@ Its last file was begun when the one of before was, and ends before what the mir
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,13 @@ class Snapshot:
         assert self._server.datadir is not None
         with self._server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("FLUSH TABLES WITH READ LOCK")
-            shutil.copytree(self._server.datadir, self._folder)
+            # Its own threads write, too; a copy of files of different moments would be damaged.
+            assert self._server.process is not None
+            self._server.process.send_signal(signal.SIGSTOP)
+            try:
+                shutil.copytree(self._server.datadir, self._folder)
+            finally:
+                self._server.process.send_signal(signal.SIGCONT)
 
     def restore(self) -> None:
         assert self._server.datadir is not None
