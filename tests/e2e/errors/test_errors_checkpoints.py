@@ -15,6 +15,7 @@ import pytest
 from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
 from helpers.servers import Server
 from helpers.streams.spark_session import Reads
+from helpers.writers.purges import purge
 
 
 @pytest.fixture
@@ -91,10 +92,7 @@ def test_checkpoint_in_purged_file_is_rejected_unless_fail_on_data_loss_is_false
     file = shop.binlog_files()[-1][0]
     kept = tmp_path / "kept"
     shutil.copytree(path, kept)
-    shop.rotate()
-    shop.rotate()
-    shop.execute(f"PURGE BINARY LOGS TO '{shop.binlog_files()[-1][0]}'")
-    assert file not in [name for name, _ in shop.binlog_files()]
+    purge(shop)
     error = fails(lambda: reads.stream(tables="shop.orders"), trigger=trigger, checkpoint=kept)
     assert error.name == "BinlogPurgedError"
     assert "the server no longer has this binlog" in error.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import Row
@@ -16,10 +16,15 @@ from helpers.servers import Server
 from helpers.streams.spark_session import Reads
 from helpers.waiting import wait_until
 
-HEARTBEAT = 1.0
 WATCHED = 5.0
+# Without heartbeats for this long and some seconds more, the stream asks for the end of the log.
+HEARTBEAT = 60.0
+# In which it may ask over another connection: for the retention, and for the end of the log by each
+# of two that do without heartbeats.
+MINUTE, ASKED_A_MINUTE = 60.0, 3
 
-Connections = Callable[[], list[str]]
+# By their ids, what the connections of the stream's account do.
+Connections = Callable[[], dict[int, str]]
 
 
 @pytest.fixture
@@ -35,23 +40,36 @@ def reads(live_server: Server, account: Account) -> Reads:
 
 @pytest.fixture
 def connections(live_server: Server, reads: Reads) -> Connections:
-    """``connections()``: return the command of each connection of the stream's account."""
+    """``connections()``: those of the stream's account."""
 
-    def of_account() -> list[str]:
+    def of_account() -> dict[int, str]:
         rows = live_server.execute("SHOW PROCESSLIST")
-        return [str(row[4]) for row in rows if row[1] == reads.options["user"]]
+        return {int(row[0]): str(row[4]) for row in rows if row[1] == reads.options["user"]}
 
     return of_account
 
 
-@pytest.fixture
+class Stream(NamedTuple):
+    """A running query, when it was started, and what it delivers."""
+
+    query: StreamingQuery
+    began: float
+    rows: list[Row]
+
+
+@pytest.fixture(params=[f"{HEARTBEAT:g}s"])
 def stream(
-    reads: Reads, connections: Connections, table: str, tmp_path: Path
-) -> Iterator[tuple[StreamingQuery, list[Row]]]:
-    """Yield a running query on `table` that is connected, and the rows that it delivers."""
+    request: pytest.FixtureRequest,
+    reads: Reads,
+    connections: Connections,
+    table: str,
+    tmp_path: Path,
+) -> Iterator[Stream]:
+    """A query on `table` that has begun to listen, with this heartbeatInterval."""
     rows: list[Row] = []
+    began = monotonic()
     query = (
-        reads.stream(tables=table, heartbeatInterval=f"{HEARTBEAT:g}s")
+        reads.stream(tables=table, heartbeatInterval=request.param)
         .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
         .option("checkpointLocation", str(tmp_path))
         .start()
@@ -59,39 +77,40 @@ def stream(
     try:
         # At its start, a query reads parts of the binlog over connections that it then closes.
         wait_until(
-            lambda: bool(query.lastProgress) and connections() == ["Binlog Dump"],
+            lambda: bool(query.lastProgress) and [*connections().values()] == ["Binlog Dump"],
             "the first batch is done, and the stream is connected",
         )
-        yield query, rows
+        yield Stream(query, began, rows)
     finally:
         query.stop()
 
 
-def watch(connections: Connections, do: Callable[[], Any]) -> list[list[str]]:
-    """Return samples of `connections`, as fast as the server answers; call `do` before each."""
-    samples: list[list[str]] = []
+def watch(connections: Connections, stream: Stream, do: Callable[[], Any]) -> None:
+    """Sample the connections as fast as the server answers, with `do` before each sample.
+
+    AssertionError unless all of them show the same dump, and nothing else but what is asked each
+    minute.
+    """
+    samples: list[dict[int, str]] = []
     over = monotonic() + WATCHED
     while monotonic() < over or len(samples) < 200:
         do()
         samples.append(connections())
-    return samples
+    minutes = int((monotonic() - stream.began) // MINUTE)
+    (dump,) = {number for sample in samples for number in sample if sample[number] == "Binlog Dump"}
+    assert all(dump in sample for sample in samples)
+    others = {number: sample[number] for sample in samples for number in sample if number != dump}
+    assert len(others) <= ASKED_A_MINUTE * minutes, others
 
 
-def test_idle_stream_has_one_connection(
-    connections: Connections, stream: tuple[StreamingQuery, list[Row]]
-) -> None:
-    samples = watch(connections, lambda: sleep(0.002))
-    assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
-    assert stream[0].isActive
+def test_idle_stream_has_one_connection(connections: Connections, stream: Stream) -> None:
+    watch(connections, stream, lambda: sleep(0.002))
+    assert stream.query.isActive
 
 
 def test_stream_under_light_load_has_one_connection(
-    live_server: Server,
-    connections: Connections,
-    table: str,
-    stream: tuple[StreamingQuery, list[Row]],
+    live_server: Server, connections: Connections, table: str, stream: Stream
 ) -> None:
-    _, rows = stream
     inserted = 0
     next_at = monotonic()
 
@@ -102,21 +121,14 @@ def test_stream_under_light_load_has_one_connection(
             inserted += 1
             next_at += 0.05
 
-    samples = watch(connections, insert_now_and_then)
+    watch(connections, stream, insert_now_and_then)
     assert inserted > 5
-    assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
-    wait_until(lambda: len(rows) == inserted, f"all of {inserted} rows arrive")
+    wait_until(lambda: len(stream.rows) == inserted, f"all of {inserted} rows arrive")
 
 
-def test_stopped_query_has_no_connection(
-    connections: Connections, stream: tuple[StreamingQuery, list[Row]]
-) -> None:
-    """Three heartbeats are the rule; a busy machine may need longer."""
-    query, _ = stream
-    assert connections() == ["Binlog Dump"]
-    query.stop()
-    wait_until(
-        lambda: connections() == [],
-        "the server has no connection of the stopped query",
-        timeout=10 * HEARTBEAT,
-    )
+@pytest.mark.parametrize("stream", ["1s"], indirect=True)
+def test_stopped_query_has_no_connection(connections: Connections, stream: Stream) -> None:
+    """Three heartbeats later, by the rule; a busy machine may need longer."""
+    assert "Binlog Dump" in connections().values()
+    stream.query.stop()
+    wait_until(lambda: not connections(), "the server has no connection of the stopped query", 60)

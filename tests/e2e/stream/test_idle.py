@@ -78,7 +78,7 @@ def stream(
         )
         queries.append(query)
         # Batch 0 is empty and makes the position durable.
-        wait_until(lambda: len(batches) >= 1, "there is a batch 0", timeout=60)
+        wait_until(lambda: len(batches) >= 1, "there is a batch 0")
         return query, batches
 
     yield start
@@ -90,18 +90,22 @@ def test_empty_batches_keep_the_idle_interval(
     live_server: Server, stream: Starts, tmp_path: Path
 ) -> None:
     query, batches = stream(f"{INTERVAL:g}s")
-    wait_until(lambda: len(batches) >= 2, "there is a batch 1", timeout=60)
+    wait_until(lambda: len(batches) >= 2, "there is a batch 1")
+    # Before the batches are counted, so that all of those that follow are within this time.
+    began = monotonic()
     before, files_before = len(batches), len(live_server.binlog_files())
-    position, began = newest_offset(tmp_path), monotonic()
+    position = newest_offset(tmp_path)
     sleep(WATCHED)
+    # Of the batch before the last one the progress is reported.
     wait_until(
-        lambda: len(batches) > before and len(live_server.binlog_files()) > files_before,
+        lambda: len(batches) > before + 1 and len(live_server.binlog_files()) > files_before,
         "the offset moves, and a file ends",
     )
-    watched, lasted = batches[before:], monotonic() - began
+    watched = batches[before:]
+    lasted = monotonic() - began
     assert [batch.rows for batch in watched] == [[]] * len(watched)
-    # The offset moves at most once per interval.
-    assert len(watched) <= lasted / INTERVAL + 1
+    # The offset moves no more often than it may; for one batch it may have moved before.
+    assert len(watched) <= lasted / INTERVAL + 2
     assert newest_offset(tmp_path) > position
     assert query.isActive
     check_reported_offset(query.recentProgress)
@@ -110,16 +114,12 @@ def test_empty_batches_keep_the_idle_interval(
 def test_captured_rows_on_a_busy_server_arrive_at_once(
     live_server: Server, busy: str, stream: Starts
 ) -> None:
-    # So long that no row would arrive in time if it waited for the next idle move.
-    query, batches = stream("10m")
+    # So long that no row would be there in time if it waited for the next idle move.
+    query, batches = stream("24h")
     for number in range(5):
         live_server.execute(f"INSERT INTO `{busy}`.wanted VALUES ({number})")
-        wait_until(
-            partial(has_delivered, batches, number + 1),
-            f"row {number} arrives",
-            timeout=30,
-        )
-    # Each row arrived alone: no batch after batch 0 was empty or had two rows.
+        wait_until(partial(has_delivered, batches, number + 1), f"row {number} arrives")
+    # Each came alone: there was no empty batch after batch 0, and none that held two.
     assert [len(batch.rows) for batch in batches] == [0, 1, 1, 1, 1, 1]
     assert query.isActive
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from helpers.waiting import patience
+from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.connector.verification.results import TableResult
 from pyspark_mysqlbinlog.connector.verification.verifier import Verifier
 
@@ -302,7 +302,7 @@ def test_verify_under_load_finds_exactly_the_planted_differences(
                 "DELETE FROM bag WHERE n = 3 LIMIT 1",
             )
             results = verify(mirrored, timeout=3.0)
-            assert writer.count > 20
+            wait_until(lambda: writer.count > 20, "rows are changed all the time")
     finally:
         query.stop()
     assert sorted((each.kind, each.row["id"]) for each in results["t"].shown) == [

@@ -38,6 +38,7 @@ class Ingest:
         self._folder = folder
         self.checkpoint = folder / "checkpoint"
         self.starts = 0
+        self._reload: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
         password = folder / "password"
         password.write_text(server.password, encoding="utf-8")
@@ -58,16 +59,20 @@ class Ingest:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    def reload(self, name: str, tables: str) -> None:
+        """From the next start on, load tables again, under a name that is new."""
+        self._reload = ["--option", f"reload={name}: {tables}"]
+
     def start(self) -> None:
         """Start the command, to run until it is killed, unless it already runs."""
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
-        self._process = self._popen(self._command)
+        self._process = self._popen([*self._command, *self._reload])
 
     def once(self) -> None:
-        """Run until all current changes are in Delta; AssertionError if the command fails."""
-        process = self._process = self._popen([*self._command, "--available-now"])
+        """Run until all that is there is in Delta; AssertionError where it fails."""
+        process = self._process = self._popen([*self._command, *self._reload, "--available-now"])
         assert process.wait(patience(1200)) == 0, self.log()
         self.kill()
 

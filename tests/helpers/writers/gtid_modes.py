@@ -9,6 +9,7 @@ import pymysql
 import pytest
 
 from helpers.servers import Server
+from helpers.writers.purges import kill_dumps, purge
 
 __all__ = ["switch", "switchable_mode"]
 
@@ -41,8 +42,6 @@ def switchable_mode(server: Server) -> Iterator[None]:
     finally:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
-        # The binlog has transactions with and without GTIDs, which no mode can read as a whole.
-        for thread in server.dump_threads():
-            server.execute(f"KILL {thread}")
-        server.rotate()
-        server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
+        # Nobody can read the whole log in this mode: it holds transactions of both kinds.
+        kill_dumps(server)
+        purge(server)

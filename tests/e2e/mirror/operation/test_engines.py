@@ -84,7 +84,7 @@ def test_threads_reuse_sessions_without_the_settings_of_ended_threads(spark: Spa
         assert session.conf.get("spark.sql.session.timeZone") == "UTC"
         session.conf.set(METADATA, "left behind")
         seen.append(session)
-        together.wait(patience(10))
+        together.wait(patience(300))
 
     for count in (3, 1, 2, 3):
         together = Barrier(count)
@@ -106,9 +106,9 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
 
     def write(number: int) -> tuple[str | None, str | None]:
         inherited = context.getLocalProperty("p")
-        together.wait(patience(30))
+        together.wait(patience(300))
         context.setLocalProperty("p", str(number))
-        together.wait(patience(30))
+        together.wait(patience(300))
         return inherited, context.getLocalProperty("p")
 
     context.setLocalProperty("p", "the caller's")

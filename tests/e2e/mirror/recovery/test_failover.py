@@ -52,7 +52,6 @@ def test_mirror_equals_select_after_a_failover(
         tmp_path,
         startingOffset="snapshot",
         heartbeatInterval="1s",
-        connectTimeout="2s",
         host=hosts,
     )
     mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -101,7 +100,6 @@ def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
         "shop",
         tmp_path,
         startingOffset="snapshot",
-        connectTimeout="2s",
         host=",".join(f"{server.host}:{server.port}" for server in pair),
     )
     mirrored.run()
@@ -131,7 +129,6 @@ def both(spark: SparkSession, pair: list[LocalServer], tmp_path: Path) -> Mirror
         tmp_path,
         startingOffset="snapshot",
         heartbeatInterval="1s",
-        connectTimeout="2s",
         host=",".join(f"{server.host}:{server.port}" for server in pair),
     )
     mirrored.settings["change_log"] = change_log_of(mirrored)

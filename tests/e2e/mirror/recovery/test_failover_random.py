@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pymysql
@@ -57,8 +56,17 @@ CHANGES = (
 )
 
 
-# The number of keys in the tables of a snapshot.
+# One of each table, with a key that no others have.
+ONE_EACH = (
+    "INSERT INTO t (id, v) VALUES (-1, 1)",
+    "INSERT INTO moved (id, v) VALUES (-1, 1)",
+    "INSERT INTO k (v) VALUES (-1)",
+)
+
+# In tables that are snapshotted.
 KEYS = 3_000
+# The retryTimeout of a query that is to find a server, and of one that finds none.
+WAITING, GIVING_UP = "5m", "4s"
 
 
 class Killed(Exception):  # noqa: N818 (in place of a kill)
@@ -142,8 +150,7 @@ def _mirrored(
         "shop",
         folder,
         host=",".join(f"{server.host}:{server.port}" for server in pair),
-        connectTimeout="2s",
-        retryTimeout="4s",
+        retryTimeout=WAITING,
         **options,
     )
     mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -187,21 +194,23 @@ def fail_over(
             if lags:
                 stop_applying(replica)
             if how == "in a batch":
+                # The batch in which it dies has changes of all tables.
+                mirrored.execute(*ONE_EACH)
                 with killed_in_batch(rng, monkeypatch):
                     _run_killed(mirrored)
             else:
-                query = mirrored.mirror().start(spark)
-                wait_until(
-                    lambda: len(query.recentProgress) > rng.randint(2, 5), "some batches are done"
-                )
+                query, some = mirrored.mirror().start(spark), rng.randint(2, 5)
+                wait_until(lambda: len(query.recentProgress) > some, "some batches are done")
             primary.kill()
         stop_applying(replica)
         if query is not None:
             query.stop()
         missing = _planned(folder).difference(_executed(replica))
         if missing:
+            mirrored.options["retryTimeout"] = GIVING_UP
             with pytest.raises(Exception, match=r"it has not (executed|logged)") as found:
                 mirrored.run()
+            mirrored.options["retryTimeout"] = WAITING
             assert isinstance(cause_of(found.value), ConnectionFailedError)
             primary.start()
             start_applying(replica)
@@ -256,8 +265,10 @@ def fail_over_in_snapshot(
             stop_applying(replica)
             if how == "planned":
                 raise _Dies
-            # Time for the snapshot to read rows that the replica lacks.
-            sleep(0.2)
+            wait_until(
+                lambda: _executed(primary).difference(_executed(replica)),
+                "rows are read that the replica lacks",
+            )
             if how == "reading":
                 primary.kill()
             if how == "applied in part":
@@ -270,6 +281,8 @@ def fail_over_in_snapshot(
             else:
                 raise _Dies
 
+        if how != "alive":
+            mirrored.options["retryTimeout"] = GIVING_UP
         with ExitStack() as stack, monkeypatch.context() as patched:
             # The mirror's own reads of chunks would otherwise retry for a minute.
             patched.setattr(chunk_reader, "_RETRY_SECONDS", 1.0)
@@ -284,6 +297,7 @@ def fail_over_in_snapshot(
         if how != "alive":
             primary.kill()
             _switch(mirrored, pair)
+        mirrored.options["retryTimeout"] = WAITING
         _assert_follows(mirrored, replica, folder, seed + 1, KEYS)
         assert last_offset(folder)["epoch"] == 2
         return f"driver {how}, {'reload' if reloads else 'snapshot'}"

@@ -92,8 +92,8 @@ class Lost:
             "shop",
             folder,
             startingOffset="snapshot",
-            connectTimeout="2s",
-            retryTimeout="20s",
+            # Until the primary is back, or the replica is another one.
+            retryTimeout="5m",
             maxRowsPerTrigger="600",
             host=",".join(f"{server.host}:{server.port}" for server in pair),
             **options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,13 @@ class Snapshot:
         assert self._server.datadir is not None
         with self._server.connect() as connection, connection.cursor() as cursor:
             cursor.execute("FLUSH TABLES WITH READ LOCK")
-            shutil.copytree(self._server.datadir, self._folder)
+            # Its own threads write, too; a copy of files of different moments would be damaged.
+            assert self._server.process is not None
+            self._server.process.send_signal(signal.SIGSTOP)
+            try:
+                shutil.copytree(self._server.datadir, self._folder)
+            finally:
+                self._server.process.send_signal(signal.SIGCONT)
 
     def restore(self) -> None:
         assert self._server.datadir is not None
