@@ -28,7 +28,9 @@ def test_unknown_host_fails_without_retry(
     assert "gave up after" not in error.message
 
 
-def test_closed_port(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_closed_port_fails_after_three_tries(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     with socket.socket() as taken:
         # Nobody else can take the port while it is bound, and nobody listens.
         taken.bind(("127.0.0.1", 0))

@@ -128,7 +128,7 @@ def test_stream_under_light_load_has_one_connection(
 
 @pytest.mark.parametrize("stream", ["1s"], indirect=True)
 def test_stopped_query_has_no_connection(connections: Connections, stream: Stream) -> None:
-    """Three heartbeats later, by the rule; a busy machine may need longer."""
+    """Three heartbeats are the rule; a busy machine may need longer."""
     assert "Binlog Dump" in connections().values()
     stream.query.stop()
     wait_until(lambda: not connections(), "the server has no connection of the stopped query", 60)

@@ -114,12 +114,12 @@ def test_empty_batches_keep_the_idle_interval(
 def test_captured_rows_on_a_busy_server_arrive_at_once(
     live_server: Server, busy: str, stream: Starts
 ) -> None:
-    # So long that no row would be there in time if it waited for the next idle move.
+    # So long that no row would arrive in time if it waited for the next idle move.
     query, batches = stream("24h")
     for number in range(5):
         live_server.execute(f"INSERT INTO `{busy}`.wanted VALUES ({number})")
         wait_until(partial(has_delivered, batches, number + 1), f"row {number} arrives")
-    # Each came alone: there was no empty batch after batch 0, and none that held two.
+    # Each row arrived alone: no batch after batch 0 was empty or had two rows.
     assert [len(batch.rows) for batch in batches] == [0, 1, 1, 1, 1, 1]
     assert query.isActive
 

@@ -180,7 +180,7 @@ def test_restarted_ingest_has_each_change_once(
     def connections() -> list[Any]:
         return [row for row in live_server.execute("SHOW PROCESSLIST") if row[1] == USER]
 
-    # Three heartbeats, by the rule; a busy machine may need longer.
+    # Three heartbeats are the rule; a busy machine may need longer.
     wait_until(lambda: not connections(), "no connection is left", 60)
     once = [*command.arguments, "--available-now"]
     found = subprocess.run(once, capture_output=True, text=True, check=False, timeout=patience(300))

@@ -23,7 +23,7 @@ from helpers.waiting import wait_until
 __all__ = ["ObjectStore", "s3_store"]
 
 _REGION = "eu-central-1"
-# Of what it logs, which has colours.
+# Matches without color codes, which the server's log contains.
 _RUNNING = re.compile(r"Running on (http://127\.0\.0\.1:\d+)\s")
 _REQUEST = re.compile(r"(?:GET|HEAD|PUT|POST|DELETE) /\S*")
 
@@ -54,7 +54,7 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
     """
     # A port that is free now may be taken before the server has it: it chooses one itself.
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    # The first request creates the bucket.
+    # The first request, which creates the bucket, is not checked.
     environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
     with (
         NamedTemporaryFile(suffix=".log") as log,

@@ -71,7 +71,7 @@ class Ingest:
         self._process = self._popen([*self._command, *self._reload])
 
     def once(self) -> None:
-        """Run until all that is there is in Delta; AssertionError where it fails."""
+        """Run until all current changes are in Delta; AssertionError if the command fails."""
         process = self._process = self._popen([*self._command, *self._reload, "--available-now"])
         assert process.wait(patience(1200)) == 0, self.log()
         self.kill()

@@ -42,6 +42,6 @@ def switchable_mode(server: Server) -> Iterator[None]:
     finally:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
-        # Nobody can read the whole log in this mode: it holds transactions of both kinds.
+        # The binlog has transactions with and without GTIDs, which no mode can read as a whole.
         kill_dumps(server)
         purge(server)

@@ -358,10 +358,10 @@ def test_large_transaction_among_small_ones_is_applied_without_spark_tasks(
     short.assert_equal("a")
 
 
-def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
+def test_second_short_batch_in_a_row_is_read_by_spark_without_handoff_files(
     short: MirroredDatabase, nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
+    """Spark's tasks read short batches, so that a mirror keeps a single binlog connection."""
     # However long it takes, a short one comes soon after another.
     monkeypatch.setattr(policy, "WORKER_IDLE_SECONDS", 1e9)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")

@@ -293,7 +293,7 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
             return all({"OPTIMIZE", "VACUUM END"} <= {*_operations(each)} for each in folders)
 
         wait_until(are_maintained, "both are compacted and vacuumed")
-        # No batch is interrupted, so that none begins another round of maintenance.
+        # No batch is interrupted, so none starts another round of maintenance.
         query.processAllAvailable()
     finally:
         query.stop()

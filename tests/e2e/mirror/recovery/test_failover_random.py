@@ -63,7 +63,7 @@ ONE_EACH = (
     "INSERT INTO k (v) VALUES (-1)",
 )
 
-# In tables that are snapshotted.
+# The number of keys in the tables of a snapshot.
 KEYS = 3_000
 # The retryTimeout of a query that is to find a server, and of one that finds none.
 WAITING, GIVING_UP = "5m", "4s"

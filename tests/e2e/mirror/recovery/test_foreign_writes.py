@@ -114,7 +114,7 @@ def _is_stopped(mirrored: MirroredDatabase, table: str) -> bool:
     return "mysqlbinlog.stopped" in mirrored.delta(table).metadata().configuration
 
 
-def test_maintenance_between_a_look_and_a_commit_keeps_the_table_going(
+def test_maintenance_between_a_check_and_a_commit_stops_no_table(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Delta for Spark moves its commit after them; delta-rs repeats its commit."""
