@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from e2e.conftest import AVAILABLE_NOW, REPLICATION, SECRET, Account, Fails, ShownError
 from helpers.servers import MySQL56Server, Server
-from helpers.servers.base import free_port
+from helpers.servers.base import port_of, reserve_port
 from helpers.streams.spark_session import Reads
 
 
@@ -27,8 +27,9 @@ def test_wrong_host(shop: Server, account: Account, reading: Callable[..., Shown
 
 
 def test_closed_port(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
-    port = free_port()
-    error = reading(account(shop), port=port, tables="shop.orders")
+    with reserve_port() as keeper:
+        port = port_of(keeper)
+        error = reading(account(shop), port=port, tables="shop.orders")
     assert error.name == "ConnectionFailedError"
     assert f"127.0.0.1:{port} does not answer" in error.message
     assert "Connection refused" in error.message

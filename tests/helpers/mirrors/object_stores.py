@@ -19,7 +19,7 @@ from tempfile import NamedTemporaryFile
 
 import boto3
 
-from helpers.servers.base import free_port
+from helpers.servers.base import port_of, reserve_port
 from helpers.waiting import wait_until
 
 __all__ = ["ObjectStore", "s3_store"]
@@ -53,15 +53,18 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
 
     checks_keys : it rejects the keys of the options, as every key but an account's own.
     """
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p"]
     # The first request creates the bucket.
     environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
     with (
+        reserve_port() as keeper,
         NamedTemporaryFile(suffix=".log") as log,
-        Popen(command, env=environment, stdout=DEVNULL, stderr=log) as server,
+        Popen(
+            [*command, str(port_of(keeper))], env=environment, stdout=DEVNULL, stderr=log
+        ) as server,
     ):
+        port = port_of(keeper)
+        endpoint = f"http://127.0.0.1:{port}"
         try:
             wait_until(lambda: _is_open(port), "the S3 server accepts connections")
             client = boto3.client(

@@ -42,7 +42,6 @@ def switchable_mode(server: Server) -> Iterator[None]:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
         # Nobody can read the whole log in this mode: it holds transactions of both kinds.
-        for thread in server.dump_threads():
-            server.execute(f"KILL {thread}")
+        server.kill_dumps()
         server.rotate()
         server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")

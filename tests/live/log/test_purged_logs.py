@@ -122,7 +122,7 @@ def test_continues_at_the_oldest_file(
         else:
             stream.wait_for_tail(own)
             proxy.allowed = repeat(0)
-            own.execute(*(f"KILL {thread}" for thread in own.dump_threads()))
+            own.kill_dumps()
         insert(own, table, 2)
         file = purge(own)
         insert(own, table, 3)

@@ -259,8 +259,7 @@ def test_a_killed_connection_is_made_again(any_server: Server, table: str, strea
             end = stream.next_batch(start)
             got += ids(stream.rows(start, end))
             start = end
-        for thread in any_server.dump_threads():
-            any_server.execute(f"KILL {thread}")
+        any_server.kill_dumps()
     assert got == [1, 2, 3, 4, 5]
 
 

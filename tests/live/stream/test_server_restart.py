@@ -184,9 +184,7 @@ def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
         replicas = {int(row[0]) for row in shop.execute(show)}
         assert replicas
         assert replicas <= {6000, 6001}
-        for thread in set(shop.dump_threads()) - killed:
-            shop.execute(f"KILL {thread}")
-            killed.add(thread)
+        killed.update(shop.kill_dumps())
 
 
 def test_every_query_on_a_lost_connection_is_worth_a_retry(shop: LocalServer) -> None:
