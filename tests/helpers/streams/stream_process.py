@@ -127,13 +127,15 @@ class StreamProcess:
         ``before-sink`` and ``after-sink`` are in the next batch. Gives a file that appears when it
         does, with the batch's number in it behind the source.
         """
-        (self.output / f"hold-{where}").touch()
         reached = self.output / f"hold-{where}-reached"
+        # Before there is a gate: the driver may reach it at once.
         reached.unlink(missing_ok=True)
+        (self.output / f"hold-{where}").touch()
         return reached
 
-    def let_go(self) -> None:
-        for gate in self.output.glob("hold-*"):
+    def let_go(self, where: str = "") -> None:
+        """Let the driver go on, there or wherever it stands still."""
+        for gate in self.output.glob(f"hold-{where}*"):
             gate.unlink()
 
     def offsets(self) -> list[int]:
