@@ -14,13 +14,18 @@ T = TypeVar("T")
 
 # Of a deadline; more than 1 for a machine that is slow without being busy.
 _FACTOR = float(os.environ.get("MYSQLBINLOG_TEST_PATIENCE") or 1)
+# A process may stand still for some seconds although the load of the last minute is low.
+_LEAST_SECONDS = 60
 
 
 def patience(seconds: float) -> int:
     """A deadline that is generous on a quiet machine, moved by the load of this one for each core.
 
+    seconds : a minute if it is less.
+
     Every deadline of a test comes from here: what misses it stands still, and is not slow.
     """
+    seconds = max(seconds, _LEAST_SECONDS)
     return ceil(seconds * max(1.0, _FACTOR, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 

@@ -22,9 +22,13 @@ Offset = dict[str, Any]
 
 
 def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlogStreamReader:
-    """A reader of these tables; of all without any."""
+    """A reader of these tables; of all without any.
+
+    Its offset does not move on its own, however long a test takes, unless `options` say so.
+    """
     named = {} if tables is None else {"tables": tables}
-    texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
+    given = {"heartbeatInterval": "1s", "idleOffsetInterval": "1d", "payload": "json"} | options
+    texts = server.options(**named, **given)
     return MySQLBinlogStreamReader(parse_options(texts), output_schema(StringType()))
 
 

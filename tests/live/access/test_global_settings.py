@@ -90,14 +90,15 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
 
 
 def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Server) -> None:
+    # Long enough for a session that stands still before it has set them.
     values = {
         "sql_select_limit": 3,
         "sql_big_selects": 0,
         "sql_quote_show_create": 0,
-        "lock_wait_timeout": 1,
-        "wait_timeout": 1,
-        "net_read_timeout": 1,
-        "net_write_timeout": 1,
+        "lock_wait_timeout": 77,
+        "wait_timeout": 77,
+        "net_read_timeout": 77,
+        "net_write_timeout": 77,
         "lc_messages": "de_DE",
         "time_zone": "+05:30",
         "autocommit": 0,
@@ -108,7 +109,7 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "lc_time_names": "ja_JP",
         "sql_auto_is_null": 1,
     }
-    values |= dict.fromkeys(IDLE_TIMEOUTS, 1)
+    values |= dict.fromkeys(IDLE_TIMEOUTS, 77)
     values |= {
         "information_schema_stats_expiry": 3600,
         "show_gipk_in_create_table_and_information_schema": 0,

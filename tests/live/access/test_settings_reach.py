@@ -116,7 +116,7 @@ def test_no_transaction_stays_open_between_the_batches_of_a_load(
             end = spark.next_batch(query.checkpoint)
             assert spark.rows(query.checkpoint, end)
             query.checkpoint = end
-            tables.cursor.execute("SET lock_wait_timeout = 5")
+            tables.cursor.execute("SET lock_wait_timeout = 60")
             tables.cursor.execute("ALTER TABLE keyed MODIFY b VARCHAR(30), ADD more INT DEFAULT 7")
             rows = query.rows()
         finally:

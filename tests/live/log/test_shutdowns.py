@@ -109,13 +109,16 @@ def test_dump_that_a_shutdown_ends_is_a_lost_connection(
 
 def test_executor_reads_on_after_a_restart(server: LocalServer) -> None:
     shutdown = ShutDown(server)
-    events = ReconnectingLog(server.settings()).events(Position.of(FILE, FIRST_EVENT))
+    log = ReconnectingLog(server.settings(), retry_timeout=patience(600))
+    events = log.events(Position.of(FILE, FIRST_EVENT))
     first = next(event for event in events if event.type in _WRITES)
     shutdown.begin()
     # It has to connect again, before and after the server is there.
-    Thread(target=shutdown.end).start()
+    ending = Thread(target=shutdown.end)
+    ending.start()
     assert first is not None
     assert sum(event.type in _WRITES for event in events) == _EVENTS - 1
+    ending.join()
 
 
 def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalServer) -> None:
