@@ -131,14 +131,19 @@ def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalSe
     assert first_since(log, [begin], time() + 3600) is None
 
 
-def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> None:
-    """The server is up again when it is asked."""
-    with ReplicaClient.connect(live_server.settings()) as client:
-        # A connection that is older than the server's process.
-        client._connected_at -= 1e9
-        stream = client.dump(*live_server.position(), blocking=False)
+def test_end_told_before_a_restart_is_a_lost_connection(own_server: LocalServer) -> None:
+    """The server is up again when it is asked, however soon after the beginning."""
+    wait_until(lambda: uptime(own_server) > 3, "its two starts are in different seconds", every=0.2)
+    with ReplicaClient.connect(own_server.settings()) as client:
+        stream = client.dump(*own_server.position(), blocking=False)
+        own_server.kill()
+        own_server.start()
         with pytest.raises(LostConnectionError, match="was restarted"):
             inserts(stream)
+
+
+def uptime(server: Server) -> int:
+    return int(server.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")[0][1])
 
 
 def test_end_told_before_another_server_took_the_address_is_a_lost_connection(
