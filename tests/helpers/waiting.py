@@ -14,13 +14,18 @@ T = TypeVar("T")
 
 # Minimum factor of deadlines; more than 1 for a machine that is slow without load.
 _FACTOR = float(os.environ.get("MYSQLBINLOG_TEST_PATIENCE") or 1)
+# A process may stand still for some seconds although the load of the last minute is low.
+_LEAST_SECONDS = 60
 
 
 def patience(seconds: float) -> int:
     """Return a deadline: `seconds`, multiplied by this machine's load per core if that exceeds 1.
 
     Deadlines of tests are generous: code that misses one hangs, and is not merely slow.
+
+    seconds : at least a minute is used.
     """
+    seconds = max(seconds, _LEAST_SECONDS)
     return ceil(seconds * max(1.0, _FACTOR, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 

@@ -121,8 +121,6 @@ class ReplicaClient:
         self._is_streaming = False
         # None if the server was not asked.
         self._server_uuid: str | None = None
-        # By the clock of `monotonic`.
-        self._connected_at = monotonic()
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
@@ -197,7 +195,6 @@ class ReplicaClient:
         except Exception as error:  # noqa: BLE001 (raised again as an error of this package)
             # A peer that is no MySQL server can cause any exception in pymysql.
             raise refused(error, settings.address, "connecting", login) from None
-        client._connected_at = monotonic()
         # A handshake is quick; a query on information_schema may take longer.
         timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         client._internals._read_timeout = client._internals._write_timeout = timeout
@@ -458,13 +455,15 @@ class ReplicaClient:
         MySQL 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8). By then it takes no new connections.
         KILL breaks the connection instead (measured on the same).
         """
-        uuid = self.server_uuid()
+        uuid, uptime = self.server_uuid(), self._uptime()
+        # After the answer, and below before the question: not more than the time in between.
+        known_at = monotonic()
 
         def check() -> None:
             try:
                 with self._connect(self._settings) as other:
-                    found = other.server_uuid()
-                    rows = other.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
+                    found, asked_at = other.server_uuid(), monotonic()
+                    now = other._uptime()
             except LostConnectionError as error:
                 raise LostConnectionError(
                     f"the server ended a dump while it was shut down: {error.message}",
@@ -478,12 +477,17 @@ class ReplicaClient:
                     f"the server ended a dump, and {address} is another server now: expected"
                     f" {uuid}, found {found}"
                 )
-            # In whole seconds.
-            uptime = str(rows[0][1]) if rows else ""
-            if uptime.isdecimal() and int(uptime) + 2 < monotonic() - self._connected_at:
+            # In whole seconds, of a clock that may be adjusted.
+            if uptime is not None and now is not None and now + 2 < uptime + asked_at - known_at:
                 raise LostConnectionError(f"{address} was restarted, and had ended a dump before")
 
         return check
+
+    def _uptime(self) -> int | None:
+        """Return the seconds since the server's start; None if it does not say."""
+        rows = self.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
+        text = str(rows[0][1]) if rows else ""
+        return int(text) if text.isdecimal() else None
 
     def _stream(
         self, file: str, pos: int, checksum: ChecksumAlgorithm, at_end: Callable[[], None]

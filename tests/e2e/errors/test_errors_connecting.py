@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from e2e.conftest import AVAILABLE_NOW, REPLICATION, SECRET, Account, Fails, ShownError
 from helpers.servers import MySQL56Server, Server
+from helpers.servers.base import port_of, reserve_port
 from helpers.streams.spark_session import Reads
 from helpers.waiting import wait_until
 
@@ -31,10 +32,8 @@ def test_unknown_host_fails_without_retry(
 def test_closed_port_fails_after_three_tries(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
-    with socket.socket() as taken:
-        # Nobody else can take the port while it is bound, and nobody listens.
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with reserve_port() as keeper:
+        port = port_of(keeper)
         error = reading(account(shop), port=port, tables="shop.orders")
     assert error.name == "ConnectionFailedError"
     assert f"127.0.0.1:{port} does not answer" in error.message

@@ -165,9 +165,10 @@ class LogBuilder:
         return walked(self.raws, self.file, checksum=self.checksum)
 
     def write(self, folder: Path) -> Path:
-        path = folder / self.file
-        path.write_bytes(b"\xfebin" + b"".join(self.raws))
-        return path
+        """Put the file there as a whole; one that is being read stays what it is."""
+        path, written = folder / self.file, folder / f".{self.file}.written"
+        written.write_bytes(b"\xfebin" + b"".join(self.raws))
+        return written.replace(path)
 
 
 def walked(raws: Iterable[bytes], file: str, *, checksum: bool = True) -> list[Event]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +19,13 @@ from tempfile import NamedTemporaryFile
 
 import boto3
 
+from helpers.servers.base import port_of, reserve_port
 from helpers.waiting import wait_until
 
 __all__ = ["ObjectStore", "s3_store"]
 
 _REGION = "eu-central-1"
 # Matches without color codes, which the server's log contains.
-_RUNNING = re.compile(r"Running on (http://127\.0\.0\.1:\d+)\s")
 _REQUEST = re.compile(r"(?:GET|HEAD|PUT|POST|DELETE) /\S*")
 
 
@@ -52,18 +53,20 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
 
     checks_keys : the server checks access keys, and rejects the keys of the options.
     """
-    # A port that is free now may be taken before the server has it: it chooses one itself.
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p"]
     # The first request, which creates the bucket, is not checked.
     environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
     with (
+        reserve_port() as keeper,
         NamedTemporaryFile(suffix=".log") as log,
-        Popen(command, env=environment, stdout=DEVNULL, stderr=log) as server,
+        Popen(
+            [*command, str(port_of(keeper))], env=environment, stdout=DEVNULL, stderr=log
+        ) as server,
     ):
+        port = port_of(keeper)
+        endpoint = f"http://127.0.0.1:{port}"
         try:
-            endpoint = wait_until(
-                lambda: _endpoint(server, Path(log.name)), "the S3 server accepts connections"
-            )
+            wait_until(lambda: _is_open(port), "the S3 server accepts connections")
             client = boto3.client(
                 "s3",
                 endpoint_url=endpoint,
@@ -90,9 +93,6 @@ def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
             server.terminate()
 
 
-def _endpoint(server: Popen[bytes], log: Path) -> str | None:
-    """Where the server says that it is; it listens by then."""
-    said = log.read_text()
-    assert server.poll() is None, said
-    found = _RUNNING.search(said)
-    return None if found is None else found[1]
+def _is_open(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0

@@ -26,12 +26,20 @@ from pymysql.cursors import Cursor
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
-__all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until_ready"]
+__all__ = [
+    "LocalServer",
+    "Server",
+    "ServerStartError",
+    "port_of",
+    "reserve_port",
+    "wait_until_ready",
+]
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
 # 100 MB for each server, and a reserve for large binlogs.
 NEEDED_MEMORY = 6 << 30
+_NO_SUCH_THREAD = 1094
 
 
 def _folder_in_memory() -> str | None:
@@ -55,12 +63,22 @@ class ServerStartError(RuntimeError):
     """A server did not start; the message ends with the server's last output."""
 
 
-def free_port() -> int:
-    """Return a loopback port on which no process listens at the moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def reserve_port() -> socket.socket:
+    """A socket that keeps a loopback port until it is closed, without listening.
+
+    A server can listen on it, now or again later. Nobody else gets the port meanwhile: neither one
+    who binds to port 0, nor one who connects somewhere.
+    """
+    keeper = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # As the server that listens has to have it, too.
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind(("127.0.0.1", 0))
+    return keeper
+
+
+def port_of(keeper: socket.socket) -> int:
+    port: int = keeper.getsockname()[1]
+    return port
 
 
 class Server:
@@ -156,6 +174,20 @@ class Server:
             row = self.execute("SHOW BINARY LOG STATUS")[0]  # 8.4 and later
         return str(row[0]), int(row[1])
 
+    def kill_dumps(self) -> list[int]:
+        """Kill the connections of all replicas; returns their ids, of those that had not ended."""
+        killed = []
+        with self.connect() as connection, connection.cursor() as cursor:
+            for thread in self.dump_threads():
+                try:
+                    cursor.execute(f"KILL {thread}")
+                except pymysql.err.MySQLError as error:
+                    if error.args[0] != _NO_SUCH_THREAD:
+                        raise
+                else:
+                    killed.append(thread)
+        return killed
+
     def dump_threads(self) -> list[int]:
         """Return the connection IDs of the replicas to which the server sends its binlog."""
         rows = self.execute("SHOW PROCESSLIST")
@@ -193,6 +225,7 @@ class LocalServer(Server, ABC):
         self.arguments = tuple(options)
         self.folder: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self._keeper: socket.socket | None = None
 
     def connect(self, **settings: Any) -> Connection[Cursor]:
         # Without TLS by default: loading the system's certificates takes longer than a query.
@@ -228,24 +261,18 @@ class LocalServer(Server, ABC):
         if self.process is not None:
             return self
         self.prepare()
-        attempts = 3
-        for attempt in range(1, attempts + 1):
-            # Another process can take the port between the probe and the server's bind.
-            self.port = self.port or free_port()
-            try:
-                self._launch()
-                return self
-            except ServerStartError as error:
-                self.kill()
-                in_use = "Address already in use" in self.error_log()
-                if attempt == attempts or not in_use:
-                    lines = self.error_log().splitlines()
-                    causes = [line for line in lines if "[ERROR]" in line] or lines
-                    tail = "\n".join(causes[-15:])
-                    self.stop()
-                    raise ServerStartError(f"{error}\n{tail}") from None
-                self.port = 0
-        raise AssertionError("unreachable")
+        if self._keeper is None:
+            self._keeper = reserve_port()
+            self.port = port_of(self._keeper)
+        try:
+            self._launch()
+        except ServerStartError as error:
+            lines = self.error_log().splitlines()
+            causes = [line for line in lines if "[ERROR]" in line] or lines
+            tail = "\n".join(causes[-15:])
+            self.stop()
+            raise ServerStartError(f"{error}\n{tail}") from None
+        return self
 
     def _launch(self) -> None:
         assert self.folder is not None and self.datadir is not None
@@ -310,6 +337,9 @@ class LocalServer(Server, ABC):
     def stop(self) -> None:
         # The data is removed, so a clean shutdown is not needed.
         self.kill()
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = self.datadir = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from helpers.servers.base import Server, ServerStartError, free_port, wait_until_ready
+from helpers.servers.base import Server, ServerStartError, port_of, reserve_port, wait_until_ready
 
 __all__ = ["DockerMySQL57", "ExternalServer"]
 
@@ -71,7 +71,8 @@ class DockerMySQL57(Server):
     def start(self) -> Self:
         if self._project:
             return self
-        self.port = free_port()
+        with reserve_port() as keeper:
+            self.port = port_of(keeper)
         self.password = "root"
         self._project = f"mysqlbinlog-test-{os.getpid()}-{self.port}"
         started, text = self._compose("up", "--detach", "--wait", timeout=600)

@@ -22,9 +22,14 @@ Offset = dict[str, Any]
 
 
 def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlogStreamReader:
-    """Return a reader of these tables, or of all tables for None."""
+    """Return a reader of these tables, or of all tables for None.
+
+    Its offset does not move without captured changes, however long a test takes, unless `options`
+    contain idleOffsetInterval.
+    """
     named = {} if tables is None else {"tables": tables}
-    texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
+    given = {"heartbeatInterval": "1s", "idleOffsetInterval": "1d", "payload": "json"} | options
+    texts = server.options(**named, **given)
     return MySQLBinlogStreamReader(parse_options(texts), output_schema(StringType()))
 
 

@@ -128,13 +128,15 @@ class StreamProcess:
         ``before-sink`` and ``after-sink`` are in the next batch. Return the path of a file that
         exists when the driver waits; at the sink it contains the batch's number.
         """
-        (self.output / f"hold-{where}").touch()
         reached = self.output / f"hold-{where}-reached"
+        # Before there is a gate: the driver may reach it at once.
         reached.unlink(missing_ok=True)
+        (self.output / f"hold-{where}").touch()
         return reached
 
-    def let_go(self) -> None:
-        for gate in self.output.glob("hold-*"):
+    def let_go(self, where: str = "") -> None:
+        """Let the driver go on, there or wherever it stands still."""
+        for gate in self.output.glob(f"hold-{where}*"):
             gate.unlink()
 
     def offsets(self) -> list[int]:

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from helpers.servers import Server
-from helpers.writers.purges import kill_dumps, purge
+from helpers.writers.purges import purge
 
 __all__ = ["switch", "switchable_mode"]
 
@@ -43,5 +43,5 @@ def switchable_mode(server: Server) -> Iterator[None]:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
         # The binlog has transactions with and without GTIDs, which no mode can read as a whole.
-        kill_dumps(server)
+        server.kill_dumps()
         purge(server)

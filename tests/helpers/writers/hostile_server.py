@@ -90,14 +90,18 @@ class HostileServer:
     answer : returns the answer to a command.
     begin : bytes that are sent to a new client.
     login : the answers to the packets of the login, one after the other.
+    hangs_up : after the first answer that `answer` gives, connections are closed, and none is
+        accepted any more.
     received : all bytes that clients have sent.
     """
 
     answer: Answer = lambda *_: None
     begin: bytes = field(default_factory=lambda: packets(greeting(), sequence=0))
     login: tuple[bytes, ...] = (packets(OK, sequence=2),)
+    hangs_up: bool = False
     received: bytearray = field(default_factory=bytearray)
     port: int = 0
+    is_gone: bool = False
 
     def settings(self, **more: object) -> ServerSettings:
         given = {"ssl_mode": "DISABLED", "connect_timeout": 20.0} | more
@@ -114,12 +118,14 @@ class HostileServer:
                 payload = self._packet(peer)
                 if payload[:1] == bytes((_COM_QUIT,)):
                     return
-                peer.sendall(self._answer_to(payload[0], payload[1:]))
+                found = self.answer(payload[0], payload[1:])
+                peer.sendall(self._usual(payload[0], payload[1:]) if found is None else found)
+                if found is not None and self.hangs_up:
+                    self.is_gone = True
+                    return
 
-    def _answer_to(self, command: int, argument: bytes) -> bytes:
-        found = self.answer(command, argument)
-        if found is not None:
-            return found
+    @staticmethod
+    def _usual(command: int, argument: bytes) -> bytes:
         if command == COM_QUERY and argument.startswith(b"SHOW GLOBAL VARIABLES"):
             return result((b"binlog_checksum", b"NONE"), columns=2)
         if command == COM_STMT_PREPARE:
@@ -155,7 +161,10 @@ def hostile_server(server: HostileServer) -> Iterator[HostileServer]:
             except OSError:
                 return
             peers.append(peer)
-            server.serve(peer)
+            if server.is_gone:
+                peer.close()
+            else:
+                server.serve(peer)
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()

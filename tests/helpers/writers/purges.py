@@ -1,15 +1,11 @@
-"""Binlogs that lose their oldest files, and dumps that a server ends."""
+"""Binlogs that lose their oldest files."""
 
 from __future__ import annotations
-
-import contextlib
-
-import pymysql
 
 from helpers.servers import Server
 from helpers.waiting import wait_until
 
-__all__ = ["kill_dumps", "purge"]
+__all__ = ["purge"]
 
 
 def purge(server: Server) -> str:
@@ -24,10 +20,3 @@ def purge(server: Server) -> str:
 
     wait_until(is_gone, "the files are purged", every=0.1)
     return file
-
-
-def kill_dumps(server: Server) -> None:
-    """End all dumps that the server sends; some may have ended on their own meanwhile."""
-    for thread in server.dump_threads():
-        with contextlib.suppress(pymysql.err.OperationalError):
-            server.execute(f"KILL {thread}")

@@ -94,7 +94,7 @@ class Workload:
         """Wait until the quota is used up and all writers have ended."""
         with self._changed:
             finished = self._changed.wait_for(
-                lambda: self._error is not None or self.changes >= self._quota, timeout
+                lambda: self._error is not None or self.changes >= self._quota, patience(timeout)
             )
         self._ended.set()
         with self._changed:

@@ -92,14 +92,15 @@ def test_init_connect_does_not_change_names_and_session_settings(
 
 
 def test_session_overrides_global_settings_that_change_results(any_server: Server) -> None:
+    # The timeouts are long enough for a session that is delayed before it sets its own.
     values = {
         "sql_select_limit": 3,
         "sql_big_selects": 0,
         "sql_quote_show_create": 0,
-        "lock_wait_timeout": 1,
-        "wait_timeout": 1,
-        "net_read_timeout": 1,
-        "net_write_timeout": 1,
+        "lock_wait_timeout": 77,
+        "wait_timeout": 77,
+        "net_read_timeout": 77,
+        "net_write_timeout": 77,
         "lc_messages": "de_DE",
         "time_zone": "+05:30",
         "autocommit": 0,
@@ -110,7 +111,7 @@ def test_session_overrides_global_settings_that_change_results(any_server: Serve
         "lc_time_names": "ja_JP",
         "sql_auto_is_null": 1,
     }
-    values |= dict.fromkeys(IDLE_TIMEOUTS, 1)
+    values |= dict.fromkeys(IDLE_TIMEOUTS, 77)
     values |= {
         "information_schema_stats_expiry": 3600,
         "show_gipk_in_create_table_and_information_schema": 0,

@@ -118,7 +118,7 @@ def test_no_transaction_stays_open_between_snapshot_batches(
             end = spark.next_batch(query.checkpoint)
             assert spark.rows(query.checkpoint, end)
             query.checkpoint = end
-            tables.cursor.execute("SET lock_wait_timeout = 5")
+            tables.cursor.execute("SET lock_wait_timeout = 60")
             tables.cursor.execute("ALTER TABLE keyed MODIFY b VARCHAR(30), ADD more INT DEFAULT 7")
             rows = query.rows()
         finally:

@@ -65,7 +65,7 @@ def lost_on(server: LocalServer) -> str:
 def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Spark:
     """Return a stream with the addresses of both servers."""
     hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
-    given = {"retryTimeout": "120s", "connectTimeout": "2s", "host": hosts} | options
+    given = {"retryTimeout": "120s", "connectTimeout": "60s", "host": hosts} | options
     return new_stream(pair[0], TABLE, **given)
 
 
@@ -481,7 +481,7 @@ def test_server_with_other_contents_is_not_used_for_failover(
         primary.execute("CREATE DATABASE failover", f"CREATE TABLE {table} (id INT PRIMARY KEY)")
         replicate(replica, primary)
         hosts = ",".join(f"{server.host}:{server.port}" for server in (primary, replica))
-        spark = new_stream(primary, table, host=hosts, retryTimeout="3s", connectTimeout="2s")
+        spark = new_stream(primary, table, host=hosts, retryTimeout="3s", connectTimeout="60s")
         start = spark.initial()
         insert(primary, table, 1)
         _, start = read_until(spark, start, 1)

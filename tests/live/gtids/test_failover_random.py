@@ -97,7 +97,7 @@ class Reader:
             TABLE,
             host=hosts,
             retryTimeout="4s",
-            connectTimeout="2s",
+            connectTimeout="60s",
             maxBytesPerTrigger="4k",
             idleOffsetInterval="1ms",
         )

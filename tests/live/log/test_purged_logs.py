@@ -122,7 +122,7 @@ def test_stream_without_fail_on_data_loss_continues_after_purge_with_gap_row(
         else:
             stream.wait_for_tail(own)
             proxy.allowed = repeat(0)
-            own.execute(*(f"KILL {thread}" for thread in own.dump_threads()))
+            own.kill_dumps()
         insert(own, table, 2)
         file = purge(own)
         insert(own, table, 3)

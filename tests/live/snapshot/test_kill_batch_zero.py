@@ -93,13 +93,14 @@ class Traffic:
 
 def _kill_at(stream: StreamProcess, moment: str) -> None:
     """Start a driver, kill it at a moment and check what is durable."""
+    reached = stream.hold(HELD.get(moment, "after-sink"))
+    stream.start()
+    stream.wait_until(reached.exists, moment)
     if moment == COMMITTED:
-        stream.start()
-        stream.wait_until(lambda: stream.commits() == [0], moment, every=0.001)
-    else:
-        reached = stream.hold(HELD[moment])
-        stream.start()
-        stream.wait_until(reached.exists, moment)
+        # The next batch does not come to its sink.
+        stream.hold("before-sink")
+        stream.let_go("after-sink")
+        stream.wait_until(lambda: stream.commits() == [0], moment)
     stream.kill()
     stream.let_go()
     durable = {

@@ -226,11 +226,16 @@ def test_changes_are_delivered_while_visibility_check_waits(
         ((number,),) = cursor.fetchall()
         cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {database}.t VALUES (-1, 0, 0)")
-        # The first chunk is planned as soon as the query begins.
-        query.start()
-        assert query.spark is not None and query.checkpoint is not None
         sleeping = pool.submit(cursor.execute, "SELECT SLEEP(500)")
+        shown = f"SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = {number}"
         try:
+            wait_until(
+                lambda: any_server.execute(shown) == [("SELECT SLEEP(500)",)],
+                "the transaction's session is busy",
+            )
+            # The first chunk is planned as soon as the query begins.
+            query.start()
+            assert query.spark is not None and query.checkpoint is not None
             any_server.execute(f"INSERT INTO {database}.u VALUES (50, 1, 1)")
             end = query.spark.next_batch(query.checkpoint)
             rows = query.spark.rows(query.checkpoint, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -55,13 +56,14 @@ def test_killed_snapshot_reads_each_chunk_once(
         stream.start()
         for number in range(kills):
             if chance.random() < 0.5:
-                more = partial(_has_commits, stream, len(stream.commits()) + 1)
-                stream.wait_until(more, "a batch more is committed")
+                is_due: Callable[[], bool] = partial(
+                    _has_commits, stream, len(stream.commits()) + 1
+                )
+                what = "a batch more is committed"
             else:
-                reached = stream.hold("before-sink")
-                stream.wait_until(reached.exists, "a batch is about to be written")
-            stream.kill()
-            stream.let_go()
+                is_due = stream.hold("before-sink").exists
+                what = "a batch is about to be written"
+            # Only now: so there is another batch although the load may be done.
             table = chance.choice(tables)
             some = chance.randrange(1, rows)
             live_server.execute(
@@ -70,6 +72,9 @@ def test_killed_snapshot_reads_each_chunk_once(
                 f"INSERT INTO {table} VALUES ({rows + 1 + number}, 0, 0)",
                 f"UPDATE {table} SET id = {-1 - number} WHERE id = {some + 1}",
             )
+            stream.wait_until(is_due, what)
+            stream.kill()
+            stream.let_go()
             stream.start()
         end = live_server.position()
         stream.wait_until(

@@ -13,6 +13,7 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.snapshot.planning import planner as planner_module
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 
 pytestmark = pytest.mark.one_server
@@ -35,6 +36,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
             f"ANALYZE TABLE {DATABASE}.t",
         )
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_chunk_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many chunks a batch has depends on its limits, and not on how long they take."""
+    monkeypatch.setattr(planner_module, "_MORE_CHUNKS_SECONDS", 3600.0)
 
 
 def batch(planner: ChunkPlanner, state: SnapshotState, limits: BatchLimits) -> SnapshotState:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,13 +77,16 @@ def test_killed_stream_equals_select(
     with StreamProcess(tmp_path, options) as stream, workload:
         share = changes // (len(ends) + 1)
         for number, end in enumerate(ends, start=1):
+            before = len(stream.commits())
             stream.start()
             # Each driver commits a batch before more changes are allowed.
-            _wait_for_a_batch(stream)
+            stream.wait_until(partial(_has_more, stream, before), "a batch is committed")
             workload.allow(share * number)
             _wait_for_changes(stream, workload, share * number - share * 3 // 4)
             reached = stream.hold(HOLDS[end]) if end in HOLDS else None
             if reached is not None:
+                # The driver may have come to the end of what the writers were allowed.
+                workload.allow(max(share * number, workload.changes + 10))
                 stream.wait_until(reached.exists, f"the driver stands still {HOLDS[end]}")
             _wait_for_changes(stream, workload, share * number - share // 2)
             _end(stream, end)
@@ -114,10 +118,9 @@ def test_killed_stream_equals_select(
     )
 
 
-def _wait_for_a_batch(stream: StreamProcess) -> None:
-    """Wait until one more batch is committed than earlier drivers had committed."""
-    before = len(stream.commits())
-    stream.wait_until(lambda: len(stream.commits()) > before, "a batch is committed")
+def _has_more(stream: StreamProcess, before: int) -> bool:
+    """Whether one more batch is committed than earlier drivers had committed."""
+    return len(stream.commits()) > before
 
 
 def _wait_for_changes(stream: StreamProcess, workload: Workload, changes: int) -> None:

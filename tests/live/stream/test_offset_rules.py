@@ -264,8 +264,7 @@ def test_stream_with_killed_connections_delivers_each_row_once(
             end = stream.next_batch(start)
             got += ids(stream.rows(start, end))
             start = end
-        for thread in any_server.dump_threads():
-            any_server.execute(f"KILL {thread}")
+        any_server.kill_dumps()
     assert got == [1, 2, 3, 4, 5]
 
 

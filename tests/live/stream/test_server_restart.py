@@ -187,9 +187,7 @@ def test_replica_id_stays_in_the_server_id_range_after_reconnects(
         replicas = {int(row[0]) for row in shop.execute(show)}
         assert replicas
         assert replicas <= {6000, 6001}
-        for thread in set(shop.dump_threads()) - killed:
-            shop.execute(f"KILL {thread}")
-            killed.add(thread)
+        killed.update(shop.kill_dumps())
 
 
 def test_every_query_on_a_killed_connection_raises_lost_connection_error(shop: LocalServer) -> None:

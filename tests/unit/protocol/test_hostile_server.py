@@ -271,16 +271,15 @@ def test_a_broken_answer_is_an_error_of_this_package(
         return packets(payload) * 3 if is_meant else None
 
     # The dump accepts an event that is too short; the event reader rejects it. (The end of a dump
-    # is an error: it looks like a shutdown, since this server accepts no second connection.)
+    # is an error: it looks like a shutdown, since this server closes every later connection.)
     is_accepted = command == COM_BINLOG_DUMP and payload[:1] == b"\x00"
     expected = nullcontext() if is_accepted else pytest.raises(MySQLBinlogError)
     with (
-        hostile_server(HostileServer(answer)) as server,
-        ReplicaClient.connect(server.settings(connect_timeout=0.5)) as client,
+        hostile_server(HostileServer(answer, hangs_up=True)) as server,
+        ReplicaClient.connect(server.settings()) as client,
+        expected,
     ):
-        client._internals._read_timeout = 0.5
-        with expected:
-            run(client)
+        run(client)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from helpers.needed_servers import need
 from helpers.servers import LocalServer
 from helpers.servers.available import ONE_MARIADB_KINDS
 from helpers.waiting import wait_until
-from helpers.writers.purges import kill_dumps, purge
+from helpers.writers.purges import purge
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
@@ -159,7 +159,7 @@ def test_mirror_disconnected_while_the_binlog_is_purged_equals_select(
         mirrored.execute("INSERT INTO t VALUES (10, 10)")
         wait_until(lambda: mirrored.rows("t").num_rows == 4, "the mirror follows")
         proxy.allowed = repeat(0)
-        kill_dumps(server)
+        server.kill_dumps()
         mirrored.execute(*LOST)
         purge(mirrored.server)
         proxy.allowed = iter(())

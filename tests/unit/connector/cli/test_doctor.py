@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from helpers.servers.base import free_port
+from helpers.servers.base import port_of, reserve_port
 from pyspark_mysqlbinlog.connector.cli.console.findings import remedies_of, show_findings
 from pyspark_mysqlbinlog.connector.cli.main import app
 from pyspark_mysqlbinlog.connector.doctor.finding import Finding
@@ -88,9 +88,10 @@ def test_doctor_with_wrong_argument_exits_with_2(more: list[str]) -> None:
 def test_doctor_with_unreachable_server_exits_with_1_and_checks_the_target(
     tmp_path: object,
 ) -> None:
-    address = ["--host", "127.0.0.1", "--port", str(free_port()), "--user", "u"]
     target = ["--target", f"{tmp_path}/lake/{{database}}/{{table}}"]
-    done = CliRunner().invoke(app, ["doctor", *address, *target, "--json"])
+    with reserve_port() as keeper:
+        address = ["--host", "127.0.0.1", "--port", str(port_of(keeper)), "--user", "u"]
+        done = CliRunner().invoke(app, ["doctor", *address, *target, "--json"])
     assert done.exit_code == 1
     found = json.loads(done.stdout)
     assert [(each["check"], each["status"]) for each in found] == [

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from helpers.servers.base import port_of, reserve_port
 from pyspark_mysqlbinlog.connector.cli.ingest import _has_opentelemetry
 from pyspark_mysqlbinlog.connector.cli.main import app
 from pyspark_mysqlbinlog.connector.cli.monitoring import bind
@@ -38,10 +39,9 @@ def test_each_monitoring_port_has_a_server_for_its_page(
 
 
 def test_one_port_for_metrics_and_status_serves_both_pages() -> None:
-    with socket.socket() as free:
-        free.bind((HOME, 0))
-        port = free.getsockname()[1]
-    (server,) = bind(QueryWatch("q"), HOME, metrics_port=port, status_port=port)
+    with reserve_port() as keeper:
+        port = port_of(keeper)
+        (server,) = bind(QueryWatch("q"), HOME, metrics_port=port, status_port=port)
     assert [*server.pages] == ["/metrics", "/"]
     server.server_close()
 

@@ -10,9 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from helpers.servers.base import port_of, reserve_port
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.connector.metrics import http_server
 from pyspark_mysqlbinlog.connector.metrics.http_server import Page, PageServer
+
+
+@pytest.fixture(autouse=True)
+def _no_client_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless a test says so: those of the others may stand still."""
+    monkeypatch.setattr(http_server, "_CONNECTION_SECONDS", 3600.0)
+    monkeypatch.setattr(http_server._Handler, "timeout", 3600.0)
 
 
 @pytest.fixture
@@ -137,12 +145,14 @@ def test_slow_clients_are_closed_and_excess_connections_rejected(
         for client in slow:
             assert received(client) == b""
         wait_until(lambda: not server._open, "their places are free")
-        monkeypatch.setattr(http_server, "_CONNECTION_SECONDS", 600.0)
+        monkeypatch.setattr(http_server, "_CONNECTION_SECONDS", 3600.0)
     assert request(server, "GET", "/")[0] == 200
 
 
-def test_page_content_is_reused_between_quick_requests() -> None:
+def test_page_content_is_reused_between_quick_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
+    times = iter((100.0, 100.9, 101.1, 101.1))
+    monkeypatch.setattr(http_server, "monotonic", lambda: next(times))
 
     def make() -> bytes:
         made.append(1)
@@ -152,15 +162,18 @@ def test_page_content_is_reused_between_quick_requests() -> None:
     page.content()
     page.content()
     assert len(made) == 1
+    page.content()
+    assert len(made) == 2
 
 
 def test_port_is_free_after_server_shutdown_with_open_connections() -> None:
-    with PageServer("127.0.0.1", 0, {}) as server:
-        client = raw(server)
-        wait_until(lambda: server._open, "the connection is open")
-    client.close()
-    with PageServer("127.0.0.1", port(server), {}):
-        pass
+    with reserve_port() as keeper:
+        with PageServer("127.0.0.1", port_of(keeper), {}) as server:
+            client = raw(server)
+            wait_until(lambda: bool(server._open), "the connection is open")
+        client.close()
+        with PageServer("127.0.0.1", port_of(keeper), {}):
+            pass
 
 
 def test_page_server_on_a_port_in_use_raises_os_error() -> None:
