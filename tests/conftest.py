@@ -1,6 +1,7 @@
-"""Servers and implementations as fixtures, and samples of cases.
+"""Fixtures for servers and implementations, and sampling of test cases.
 
-A missing server or implementation is a skip with its reason, and a failure where CI=true.
+Tests of a missing server or implementation are skipped with the reason. With CI=true they fail,
+except for MySQL 5.7.
 """
 
 from __future__ import annotations
@@ -43,27 +44,27 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import (
 )
 from pyspark_mysqlbinlog.errors import KernelNotFoundError
 
-# What there is to say of a kernel that is not there: in the header, rather than as a failed test.
+# The warning about a missing kernel is shown in the header and fails no test.
 with warnings.catch_warnings(record=True) as FALLBACK:
     warnings.simplefilter("always")
     if implementation() == "c":
-        # Whatever process a test starts has the kernel, too, or fails.
+        # Processes that tests start must use the kernel, too, or fail.
         os.environ[VARIABLE] = "c"
 
-# No example is too slow: how long one takes tells of the machine.
+# Examples have no deadline: their duration depends on the machine.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-# Others every time; whoever wants to see a run again gives its seeds.
+# Each run has new seeds; set these variables to repeat a run.
 FUZZ_SEED = os.environ.setdefault("MYSQLBINLOG_FUZZ_SEED", str(randbits(32)))
 DDL_SEED = os.environ.setdefault("DDL_SEED", str(randbits(32)))
 SAMPLE_SEED = os.environ.setdefault("MYSQLBINLOG_SAMPLE_SEED", str(randbits(32)))
-# How many cases run, and how many there are, of each test that has a sample of them.
+# Test -> (cases that run, all cases), for tests of which only a sample of cases runs.
 SAMPLES: dict[str, tuple[int, int]] = {}
 
-# Spark's Python workers take `python3` from the PATH unless they are told which; and they would
-# import the package from the folder that they are started in, which is the checkout, instead of the
-# installed one with its kernel.
+# Spark's Python workers use `python3` from the PATH unless PYSPARK_PYTHON is set. They would import
+# the package from their working directory, which is the checkout, instead of the installed package
+# with its kernel.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ["PYTHONSAFEPATH"] = "1"
 
@@ -111,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    # Processes of pytest-xdist have the cases, and the one that reports has none.
+    # With pytest-xdist, the worker processes have the cases; the process that reports has none.
     SAMPLES.update(getattr(node, "workeroutput", {}).get("samples", {}))
 
 
@@ -129,20 +130,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # A run that is cut off before its end still tells what has failed.
+    # Failures are written at once, so that an interrupted run shows them.
     if CI and report.failed:
         sys.stdout.write(f"\n{report.nodeid} failed at {report.when}:\n{report.longreprtext}\n")
         sys.stdout.flush()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    # A wheel that lacks a file passes every test that runs on the checkout instead of it.
+    # Tests that run on the checkout do not detect a file that is missing in the wheel.
     package = Path(pyspark_mysqlbinlog.__file__).resolve()
     if CI and package.is_relative_to(session.config.rootpath / "pyspark_mysqlbinlog"):
         raise pytest.UsageError(
             "the installed package must be tested, not the checkout: use `make test`"
         )
-    # Without a compiler the package installs all the same, and would be tested without its kernel.
+    # The package also installs without a compiler, and would then be tested without its kernel.
     if CI and FALLBACK:
         raise pytest.UsageError(str(FALLBACK[0].message))
 
@@ -155,13 +156,13 @@ def _running(kind: type[Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def mysql56() -> Iterator[Server]:
-    """MySQL 5.6.24, shared by the whole run: use databases of your own."""
+    """Yield MySQL 5.6.24, shared by the whole run; each test must use its own databases."""
     yield from _running(MySQL56Server)
 
 
 @pytest.fixture(scope="session")
 def mariadb(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """MariaDB (see `mariadb_kind`), shared by the whole run: use databases of your own."""
+    """Yield a MariaDB (see `mariadb_kind`), shared by the whole run; see `mysql56`."""
     if mariadb_kind() is MariaDB11Server:
         yield request.getfixturevalue("mariadb11")
     else:
@@ -170,19 +171,19 @@ def mariadb(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def mysql9() -> Iterator[Server]:
-    """The newest MySQL 9, shared by the whole run: use databases of your own."""
+    """Yield the newest MySQL 9, shared by the whole run; see `mysql56`."""
     yield from _running(MySQL9Server)
 
 
 @pytest.fixture(scope="session")
 def mariadb11() -> Iterator[Server]:
-    """MariaDB 11.8, shared by the whole run: use databases of your own."""
+    """Yield MariaDB 11.8, shared by the whole run; see `mysql56`."""
     yield from _running(MariaDB11Server)
 
 
 @pytest.fixture(scope="session")
 def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """The MySQL for live writes (see `live_kind`): use databases of your own."""
+    """Yield the MySQL for live writes (see `live_kind`), shared by the whole run; see `mysql56`."""
     shared: dict[type[Server], str] = {MySQL56Server: "mysql56", MySQL9Server: "mysql9"}
     if live_kind() in shared:
         yield request.getfixturevalue(shared[live_kind()])
@@ -192,7 +193,7 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def any_server(request: pytest.FixtureRequest) -> Server:
-    """Both kinds of server, one after the other, for what must not depend on the kind."""
+    """Return a MySQL and then a MariaDB server, for results that must not depend on the kind."""
     server: Server = request.getfixturevalue(
         "mariadb" if request.param == "mariadb" else "live_server"
     )
@@ -205,27 +206,30 @@ def _database_of(test: str) -> str:
 
 @pytest.fixture
 def database(live_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
-    """An empty database of this test's own on `live_server`; gives its name."""
+    """Yield the name of an empty database on `live_server`, made for this test."""
     with new_database(live_server, _database_of(request.node.name)) as name:
         yield name
 
 
 @pytest.fixture
 def any_database(any_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
-    """An empty database of this test's own on `any_server`; gives its name."""
+    """Yield the name of an empty database on `any_server`, made for this test."""
     with new_database(any_server, _database_of(request.node.name)) as name:
         yield name
 
 
 @pytest.fixture(scope="session")
 def ddl_seed() -> int:
-    """What random DDL begins with; the run's header shows it."""
+    """Return the seed of random DDL; the run's header shows it."""
     return int(DDL_SEED)
 
 
 @pytest.fixture(scope="session")
 def serve_captured() -> Iterator[Callable[[str], Server]]:
-    """``serve_captured("rotations")``: a 5.6 server that streams that scenario's 5.7 logs."""
+    """Yield a function that returns a 5.6 server which streams a scenario's recorded 5.7 logs.
+
+    For example ``serve_captured("rotations")``.
+    """
     need(MySQL56Server)
     servers: dict[str, Server] = {}
 
@@ -243,7 +247,7 @@ def serve_captured() -> Iterator[Callable[[str], Server]]:
 
 @pytest.fixture(name="implementation", scope="module", params=["c", "python"])
 def _implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
-    """Both implementations, one after the other; whoever asks `implementation` gets this one.
+    """Yield both implementations, one after the other; a test uses the one that is yielded.
 
     For a whole module: `pytestmark = pytest.mark.usefixtures("implementation")`.
     """
@@ -252,12 +256,12 @@ def _implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
         with using(chosen):
             yield chosen
     except KernelNotFoundError as error:
-        pytest.skip(error.message)  # with CI=true the session has ended long before
+        pytest.skip(error.message)  # with CI=true, pytest_sessionstart has ended the session
 
 
 @pytest.fixture(scope="session")
 def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an installation whose kernel was not compiled."""
+    """Return the directory of an installation without a compiled kernel."""
     folder = tmp_path_factory.mktemp("without_kernel")
     package = Path(pyspark_mysqlbinlog.__file__).parent
     ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
@@ -267,14 +271,14 @@ def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def quick_python() -> Iterator[None]:
-    """From here on, Spark's Python processes are forks (see helpers/streams/forked_python.py)."""
+    """Make Spark's Python processes forks of a server (see helpers/streams/forked_python.py)."""
     with quick_workers():
         yield
 
 
 @pytest.fixture(scope="session")
 def spark(quick_python: None) -> Iterator[SparkSession]:
-    """One local Spark for the whole run."""
+    """Yield one local Spark session for the whole run."""
     session = make_spark()
     yield session
     session.stop()

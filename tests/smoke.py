@@ -1,6 +1,7 @@
-"""A program for an installed wheel, without pytest: both implementations decode recorded logs.
+"""Check that both implementations of an installed wheel decode recorded logs to the same rows.
 
-Prints how many rows of how many logs; fails when the compiled kernel is not there, or differs.
+A program that needs no pytest. It prints the numbers of rows and logs, and fails if the compiled
+kernel is missing or gives other rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Run as a program, without pytest: a batch read and a stream of a real server equal SELECT.
+"""Check that a batch read and a stream of a real server equal SELECT.
 
-`make test-min-versions` runs it with the minimum versions of pyproject.toml.
+A program that needs no pytest; `make test-min-versions` runs it with the minimum versions of
+pyproject.toml.
 """
 
 from __future__ import annotations

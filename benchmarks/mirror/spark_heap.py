@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
 
 __all__: list[str] = []
 

@@ -36,7 +36,7 @@ class _Batches(InputPartition):
 
     path: str
     first: int
-    behind: int
+    stop: int
 
 
 @dataclass
@@ -53,7 +53,7 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, _Rows):
             yield file.get_batch(0).slice(0, partition.rows)
             return
-        for number in range(partition.first, partition.behind):
+        for number in range(partition.first, partition.stop):
             yield file.get_batch(number)
 
 
@@ -61,7 +61,7 @@ def _all_batches(path: str, parts: int) -> list[InputPartition]:
     with pa.ipc.open_file(pa.memory_map(path)) as file:
         count = file.num_record_batches
     cuts = [count * part // parts for part in range(parts + 1)]
-    return [_Batches(path, first, behind) for first, behind in pairwise(cuts) if first < behind]
+    return [_Batches(path, first, stop) for first, stop in pairwise(cuts) if first < stop]
 
 
 class ReadyBatches(DataSource):

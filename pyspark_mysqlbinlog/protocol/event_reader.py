@@ -84,7 +84,7 @@ class EventReader:
     file, pos : start position.
     checksum : algorithm of the events before the first FORMAT_DESCRIPTION: none in a file, the
         server's own setting in a dump (the artificial ROTATE at its start uses it).
-    told_version : called with the version of the server that wrote each file, from its
+    on_version : called with the version of the server that wrote each file, from its
         FORMAT_DESCRIPTION; also for one that is repeated for a start in mid-file.
     on_heartbeat : called for each heartbeat: the server sends it at the end of its binlog.
     on_file : called with the name of each file whose events follow, from a dump's artificial
@@ -106,7 +106,7 @@ class EventReader:
         file: str,
         pos: int,
         checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF,
-        told_version: Callable[[str], None] | None = None,
+        on_version: Callable[[str], None] | None = None,
         on_heartbeat: Callable[[], None] | None = None,
         *,
         on_file: Callable[[str], None] | None = None,
@@ -121,7 +121,7 @@ class EventReader:
         self.may_lack_positions = False
         self.relayed: RelayedPositions | None = None
         self._of_file = of_file
-        self._told_version = told_version
+        self._on_version = on_version
         self._on_heartbeat = on_heartbeat
         self._on_file = on_file
         self._on_head = on_head
@@ -292,8 +292,8 @@ class EventReader:
                 flags,
                 may_lack_positions=self.may_lack_positions,
             )
-        if self._told_version is not None:
-            self._told_version(format_description.server_version)
+        if self._on_version is not None:
+            self._on_version(format_description.server_version)
         end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)
         return raw[HEADER_LENGTH:end]
 

@@ -93,10 +93,10 @@ class ReceiveBuffer(io.RawIOBase):
         """Return the next `size` bytes; fewer only at the end."""
         if self._start == self._end and size < len(self._memory):
             self.fill()
-        start, behind = self._start, self._start + size
-        if behind <= self._end:
-            self._start = behind
-            return self._memory[start:behind].tobytes()
+        start, stop = self._start, self._start + size
+        if stop <= self._end:
+            self._start = stop
+            return self._memory[start:stop].tobytes()
         # Into separate memory, without a second copy.
         direct = io.BufferedReader(self, 1)
         try:

@@ -1,8 +1,8 @@
-"""What the end-to-end tests share: accounts of their own, and errors as a user sees them.
+"""Fixtures of the end-to-end tests: accounts, and errors as Spark shows them.
 
-Each error of test_errors_*.py is provoked on a real server or file and read where a user reads it:
-in the exception of the query. `fails` checks the form (one line, our name in front, no cause, no
-secret), the tests what it says.
+The tests in errors/ provoke each error on a real server or file and read it from the query's
+exception. `fails` checks the form of the error (one line, the error class first, no cause, no
+password); the tests check its text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from helpers.streams.spark_session import DELTA_JARS, Reads, with_delta
 from helpers.waiting import patience
 from pyspark_mysqlbinlog import errors
 
-# Given as every account's password: no error may show it.
+# The password of every account; no error may contain it.
 SECRET = "s3cret-Wort!"
 REPLICATION = "REPLICATION SLAVE, REPLICATION CLIENT ON *.*"
 AVAILABLE_NOW = {"availableNow": True}
@@ -32,7 +32,7 @@ AVAILABLE_NOW = {"availableNow": True}
 
 @dataclass(frozen=True)
 class ShownError:
-    """The last line of the traceback in what a user sees, and all of it."""
+    """The error at the end of the traceback in an exception's text, and the whole text."""
 
     name: str
     message: str
@@ -40,7 +40,7 @@ class ShownError:
 
 
 def shown_error(error: PySparkException) -> ShownError:
-    """The one line that our error is; AssertionError when it is not one line, or has a cause."""
+    """Return the package's error in an exception; it must be one line and have no cause."""
     text = str(error)
     assert SECRET not in text, "the password is shown"
     assert "During handling of the above exception" not in text, text
@@ -51,10 +51,10 @@ def shown_error(error: PySparkException) -> ShownError:
         for at, line in enumerate(lines)
         if line.endswith("Traceback (most recent call last):")
     ]
-    # Spark may show a failed task's error twice, as its own and as the job's.
+    # Spark can show a failed task's error twice: as the task's and as the job's.
     line, behind = shown[0]
     assert all(other == line for other, _ in shown), text
-    # What follows is Spark's, not a second line of ours.
+    # Any text after it must be Spark's, not a second line of the error.
     assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|JVM stacktrace", behind), text
     qualified, _, message = line.partition(": ")
     module, _, name = qualified.rpartition(".")
@@ -64,7 +64,7 @@ def shown_error(error: PySparkException) -> ShownError:
 
 
 def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
-    """The line behind a traceback's frames, and the one behind that."""
+    """Return the line after a traceback's frames, and the line after it."""
     while lines[at].startswith((" ", "\t")):
         at += 1
     return lines[at], lines[at + 1] if at + 1 < len(lines) else ""
@@ -72,18 +72,18 @@ def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_python(quick_python: None) -> None:
-    """For scripts that start a Spark of their own, too."""
+    """Also start the Python workers of other Spark processes as forks."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    # A DeltaMirror with engine="auto" takes the engine that its session has.
+    # A DeltaMirror with engine="auto" selects the engine by its session.
     if metafunc.definition.get_closest_marker("both_engines"):
         metafunc.parametrize("spark", ["deltalake", "spark"], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
-    """The run's Spark; for tests of both engines the one with Delta's jars, too."""
+    """Return the test run's Spark session; for the engine `spark`, a session with Delta's jars."""
     if getattr(request, "param", "deltalake") == "deltalake":
         return spark
     if not DELTA_JARS:
@@ -96,10 +96,10 @@ Fails = Callable[..., ShownError]
 
 @pytest.fixture
 def fails(tmp_path: Path) -> Fails:
-    """``fails(frame)``: run a batch or streaming read that must fail; gives its error.
+    """``fails(frame)``: run a batch or streaming read that must fail, and return its error.
 
-    A stream runs with the default trigger unless `trigger` says otherwise; `rows` collects what is
-    delivered before.
+    A stream uses the default trigger unless `trigger` is given. `rows` collects the rows that are
+    delivered before the error.
     """
 
     runs: list[int] = []
@@ -121,7 +121,7 @@ def fails(tmp_path: Path) -> Fails:
                     "checkpointLocation", str(checkpoint or tmp_path / f"checkpoint-{len(runs)}")
                 )
                 runs.append(1)
-                # foreachBatch would wrap the error of a task once more, in its own Python's.
+                # foreachBatch would wrap a task's error in a second Python error.
                 if rows is None:
                     writer = writer.format("noop")
                 else:
@@ -146,7 +146,7 @@ def fails(tmp_path: Path) -> Fails:
 
 @pytest.fixture(params=["stream", "available now", "batch"])
 def reading(request: pytest.FixtureRequest, fails: Fails) -> Callable[..., ShownError]:
-    """``reading(reads, tables=…)``: the error of a read of this kind."""
+    """``reading(reads, tables=…)``: return the error of a failing read of this kind."""
 
     def read(reads: Reads, **options: Any) -> ShownError:
         if request.param == "batch":
@@ -159,7 +159,10 @@ def reading(request: pytest.FixtureRequest, fails: Fails) -> Callable[..., Shown
 
 @pytest.fixture(scope="module")
 def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A MySQL whose logs and settings the module may spoil; there if the shared one is."""
+    """Yield a MySQL server of this module, whose binlog and settings the tests may change.
+
+    The tests are skipped where the shared server of the same kind is not available.
+    """
     request.getfixturevalue(own_kind().name)
     with own_kind()() as server:
         yield server
@@ -167,7 +170,7 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def shop(own_server: Server) -> Server:
-    """A server with the table shop.orders and three transactions on it."""
+    """Return a server with the table shop.orders and three transactions on it."""
     own_server.execute(
         "CREATE DATABASE shop",
         "CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(20))",
@@ -184,11 +187,11 @@ _NUMBERS = count()
 
 @pytest.fixture
 def account(spark: SparkSession) -> Iterator[Account]:
-    """``account(server, "REPLICATION SLAVE ON *.*", …)``: reads as a new user with these grants."""
+    """``account(server, "REPLICATION SLAVE ON *.*", …)``: return reads as a new user."""
     made: list[tuple[Server, str]] = []
 
     def create(server: Server, *grants: str) -> Reads:
-        # No other test's: a query that it left behind would connect as this one's.
+        # Unique: a query left over from another test would connect as this user.
         user = f"reader_{next(_NUMBERS)}"
         server.execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{SECRET}'")
         made.append((server, user))

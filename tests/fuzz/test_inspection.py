@@ -1,4 +1,4 @@
-"""inspect on random and damaged logs: both tallies agree, and nothing but a typed error ends it."""
+"""Inspection of random and damaged logs: equal statistics, and no errors other than typed ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.corrupt_logs import damaged
 from helpers.logs.made_logs import logs, tables
 from helpers.parity.fuzzing import fuzz
@@ -28,35 +28,39 @@ EXAMPLES = 60
 
 
 def counted(path: Path, implementation: Implementation) -> tuple[LogStatistics, str]:
-    """The numbers up to an error, and the error."""
-    told = LogStatistics()
+    """Return the statistics up to the first error, and the text of the error."""
+    statistics = LogStatistics()
     with using(implementation):
         source = BinlogFiles([str(path)])
         try:
-            collect(source, Selection(), lambda: Entries(source), told)
+            collect(source, Selection(), lambda: Entries(source), statistics)
         except MySQLBinlogError as error:
-            return told, str(error)
-    return told, ""
+            return statistics, str(error)
+    return statistics, ""
 
 
-def shown(path: Path, form: str) -> str:
-    """Show all events in a form; return the error."""
-    source = BinlogFiles([str(path)])
-    entries = Entries(source)
-    try:
-        for entry in entries:
-            line(entry)
-            if form == "rows":
-                assert sum(1 for text in statements(entries, entry) if ".`" in text) >= entry.rows
-                json_line(entries, entry, with_rows=True)
-            if form == "hexdump":
-                assert [*hexdump(entry, entries.columns(entry))]
-    except MySQLBinlogError as error:
-        return str(error)
-    return ""
+def shown(path: Path, form: str, implementation: Implementation) -> list[str]:
+    """Return all events in a form, and the text of the error, if any."""
+    lines: list[str] = []
+    with using(implementation):
+        entries = Entries(BinlogFiles([str(path)]))
+        try:
+            for entry in entries:
+                lines.append(line(entry))
+                if form == "rows":
+                    rows = [*statements(entries, entry)]
+                    assert sum(1 for text in rows if ".`" in text) >= entry.rows
+                    lines += [*rows, json_line(entries, entry, with_rows=True)]
+                if form == "hexdump":
+                    dump = [*hexdump(entry, entries.columns(entry))]
+                    assert dump
+                    lines += dump
+        except MySQLBinlogError as error:
+            lines.append(str(error))
+    return lines
 
 
-def test_damaged_logs_are_inspected_up_to_the_damage() -> None:
+def test_inspection_of_damaged_logs_is_equal_in_both_implementations() -> None:
     @given(st.data(), tables(), st.booleans())
     def run(data: st.DataObject, made: Any, checksum: bool) -> None:
         raw = data.draw(damaged(data.draw(logs(made, checksum=checksum)), checksum=checksum))
@@ -67,6 +71,6 @@ def test_damaged_logs_are_inspected_up_to_the_damage() -> None:
             assert compiled == python
             assert report_page(compiled[0])
             for form in ("rows", "hexdump"):
-                shown(path, form)
+                assert shown(path, form, "c") == shown(path, form, "python")
 
     fuzz(run, EXAMPLES, share=0.1)

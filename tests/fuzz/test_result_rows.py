@@ -1,4 +1,4 @@
-"""Both implementations compared, on random rows of results."""
+"""Random result rows, whole and damaged, encoded by both implementations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from helpers.values.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# So many that a row often has some.
+# Eight, so that random rows often contain a JSON column.
 _JSON = [column("json")] * 8
 _ENDS = (b"", packet(END), packet(b"\xff\x15\x04#28000no"), b"\xff\xff\xff\x00\x00", b"\x09\x00")
 
 
-def test_rows_that_were_made() -> None:
+def test_random_result_rows_give_the_same_result_in_both_implementations() -> None:
     @given(
         st.data(),
         st.lists(st.sampled_from([*COLUMNS, *_JSON]), min_size=1, max_size=20),

@@ -1,4 +1,4 @@
-"""Kinds of servers that a test needs: a missing one is a skip, and a failure where CI=true."""
+"""Servers that a test needs: a missing kind skips the test, or fails it with CI=true."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CI = os.environ.get("CI", "").lower() == "true"
 
 
 def need(kind: type[Server]) -> None:
-    """End the test unless servers of a kind can be run here."""
+    """Skip or fail the test unless servers of this kind can run here."""
     reason = kind.missing()
     if reason is None:
         return
-    # Nothing installs MySQL 5.7.
+    # MySQL 5.7 is not installed in CI.
     if CI and kind is not MySQL57Server:
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -1,10 +1,9 @@
-"""Replays decoded changes into empty tables and compares with what SELECT shows.
+"""Replay of decoded changes into empty tables, and comparison with SELECT.
 
-The server is the oracle: the rows that a log's changes leave must be the rows that SELECT gives,
-and every before image must be the row that the replay holds at that moment. Values are compared as
-tokens, one spelling per value of a column's type: JSON texts (numbers digit for digit, as the
-payload has them) and SELECT's texts both become tokens. What the two may rightly spell differently
-is settled here and nowhere else:
+The server is the oracle: the replayed rows must equal the rows that SELECT returns, and every
+before image must equal the row that the replay has at that moment. Values are compared as tokens,
+one spelling per value of a column's type: JSON texts (numbers digit for digit, as in the payload)
+and SELECT's texts are both converted to tokens. Only these differences are allowed:
 
 ====================  =============================  ==========================
 type                  payload                        SELECT
@@ -47,13 +46,13 @@ BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "
 
 
 class Number(str):
-    """A JSON number, as its digits."""
+    """A JSON number, kept as its text."""
 
     __slots__ = ()
 
 
 def _load(text: str) -> dict[str, Any]:
-    """A payload's JSON with its numbers' digits; names that come twice are an error."""
+    """Return a payload's JSON with numbers as text; a repeated name is an error."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         loaded = dict(pairs)
@@ -75,7 +74,7 @@ def _load(text: str) -> dict[str, Any]:
 
 
 def payload_token(column: ColumnSchema, value: Any) -> Token:
-    """The token of a value as the JSON payload has it."""
+    """Return the token of a value of the JSON payload."""
     if value is None:
         return None
     kind = column.type
@@ -101,7 +100,7 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
     if kind in BINARIES:
         return b64decode(value, validate=True).hex().upper()
     if kind in {"datetime", "timestamp"}:
-        # Zero and partial-zero dates, and only they, are spelled as SELECT spells them.
+        # Only zero and partial-zero dates are spelled as in SELECT.
         is_zero = "-00" in value[4:10]
         assert value[10] == (" " if is_zero else "T"), value
         assert value.endswith("Z") == (kind == "timestamp" and not is_zero), value
@@ -110,7 +109,7 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
 
 
 def select_token(column: ColumnSchema, text: str | None) -> Token:
-    """The token of a value as SELECT shows it (binaries and BIT in hexadecimal)."""
+    """Return the token of a value as SELECT shows it (binary columns and BIT in hexadecimal)."""
     if text is None:
         return None
     kind = column.type
@@ -123,16 +122,16 @@ def select_token(column: ColumnSchema, text: str | None) -> Token:
     if kind == "double":
         return _double_token(column, text)
     if kind == "json":
-        # Not strict: 5.7 breaks the base64 of a long opaque value into lines and leaves them raw.
+        # Not strict: 5.7 breaks the base64 of a long opaque value with unescaped newlines.
         loaded = json.loads(text, parse_int=Number, parse_float=Number, strict=False)
         return None if loaded is None else json_token(loaded)
     return text
 
 
 def json_token(value: Any) -> str:
-    """One spelling for each JSON value: keys sorted, numbers by all of their digits.
+    """Return one spelling for each JSON value: keys sorted, numbers with all of their digits.
 
-    value : as `json.loads` gives it, with `Number` for numbers.
+    value : as `json.loads` returns it, with `Number` for numbers.
     """
     if isinstance(value, dict):
         members = (f"{json.dumps(key)}:{json_token(value[key])}" for key in sorted(value))
@@ -149,7 +148,7 @@ def json_token(value: Any) -> str:
 
 
 def _float_token(column: ColumnSchema, text: str) -> str:
-    # Both texts stand for a float32; below the normal range its digits say less than a double's.
+    # Both texts denote a float32, which has fewer significant digits below the normal range.
     text = repr(struct.unpack("<f", struct.pack("<f", float(text)))[0])
     shown = f"{float(text):.6g}" if column.scale is None else f"{float(text):.{column.scale}f}"
     return repr(float(shown))
@@ -161,7 +160,7 @@ def _double_token(column: ColumnSchema, text: str) -> str:
 
 
 def select_tokens(schema: TableSchema, rows: Iterable[Sequence[str | None]]) -> list[list[Token]]:
-    """SELECT's rows as tokens, sorted."""
+    """Return SELECT's rows as tokens, sorted."""
     tokens = [
         [select_token(column, text) for column, text in zip(schema.columns, row, strict=True)]
         for row in rows
@@ -174,7 +173,7 @@ def _sort_key(row: list[Token]) -> list[tuple[bool, str]]:
 
 
 class _Table:
-    """The rows of one table: by primary key, or by all of their values where there is none."""
+    """The rows of one table by primary key, or by all of their values if there is none."""
 
     def __init__(self, schema: TableSchema, defaults: Mapping[str, str | None]) -> None:
         self.schema = schema
@@ -204,7 +203,7 @@ class _Table:
         same.append(row)
 
     def take(self, before: dict[str, Token]) -> dict[str, Token]:
-        """Remove and return the row that a before image describes, every value of it."""
+        """Remove and return the row of a before image; all values of the image must match."""
         key = self._key(before)
         if key is None:
             assert not self.schema.primary_key, f"a before image without the key: {before}"
@@ -233,15 +232,15 @@ class _Table:
 
 
 class Replay:
-    """Tables that begin empty.
+    """Tables that start empty, to which changes are applied.
 
     Parameters
     ----------
-    schemas : of all tables that rows may come for.
-    defaults : (database, table) -> column -> SELECT's text of what an INSERT that does not log the
-        column leaves in it (minimal images only).
+    schemas : of all tables that occur in the rows.
+    defaults : (database, table) -> column -> SELECT's text of the value after an INSERT whose image
+        lacks the column (minimal images only).
     cascades : (database, parent, its key's column) -> (child, its column): ON DELETE CASCADE, which
-        the server follows without an event.
+        deletes rows without an event.
     """
 
     def __init__(
@@ -265,8 +264,8 @@ class Replay:
 
         rows : mappings with op, database, table, before and after (JSON text or None), seq and
             source (mappings).
-        ordered : they come in the order of `seq`; otherwise they are sorted by it first. A `seq`
-            that comes twice is an error either way, over all calls.
+        ordered : the rows are in the order of `seq`; otherwise they are sorted by it first. A
+            repeated `seq` is an error in both cases, also across calls.
         """
         for row in rows if ordered else sorted(rows, key=_seq):
             seq = _seq(row)
@@ -297,7 +296,7 @@ class Replay:
         assert list(source["key"] or []) == list(table.schema.primary_key), source["key"]
 
         if op == "t":
-            # A partition's rows are not told by the log.
+            # The binlog does not contain which rows were in a truncated partition.
             assert "PARTITION" not in (source["query"] or "").upper(), source["query"]
             table.rows.clear()
             return
@@ -317,13 +316,13 @@ class Replay:
                         del rows[child_key]
 
     def tokens(self, database: str, table: str) -> list[list[Token]]:
-        """The rows that are there now, as tokens, sorted."""
+        """Return the current rows as tokens, sorted."""
         return self._tables[database, table].tokens()
 
     def assert_equals(
         self, database: str, table: str, select: Iterable[Sequence[str | None]]
     ) -> None:
-        """The rows that are there now are SELECT's."""
+        """Check that the current rows equal SELECT's rows."""
         schema = self._tables[database, table].schema
         found, expected = self.tokens(database, table), select_tokens(schema, select)
         assert len(found) == len(expected), f"{table}: {len(found)} rows, SELECT {len(expected)}"
@@ -348,7 +347,7 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 
 def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
-    """A column from SHOW COLUMNS' words: name, type, charset, nullable (or null), key, extra."""
+    """Return the column that SHOW COLUMNS describes: name, type, charset, nullable, extra."""
     found = _TYPE.fullmatch(described["type"])
     assert found is not None, described
     kind, arguments = found["type"], found["arguments"]
@@ -378,9 +377,9 @@ def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
 
 
 def captured_schemas(scenario: Mapping[str, Any]) -> list[TableSchema]:
-    """The tables of one captured scenario, as they are at its end."""
-    # SHOW COLUMNS is utf8 with three bytes: a label beyond that reads as ``?`` there, and is taken
-    # from the CREATE TABLE instead.
+    """Return the tables of one recorded scenario as they are at its end."""
+    # SHOW COLUMNS is in utf8 with three bytes and shows ``?`` for other characters. Labels with
+    # such characters are taken from CREATE TABLE instead.
     creates = [each["sql"] for each in scenario["statements"] if "create table" in each["sql"]]
 
     def column(table: str, described: Mapping[str, Any]) -> ColumnSchema:

@@ -1,21 +1,22 @@
-"""Cases of which a run takes a part, and another run another part: chosen by a seed.
+"""Samples of test cases: each run takes a part of the cases, chosen by a seed.
 
-``@pytest.mark.sample(3)`` on a test with many cases takes three of them, of each engine where it
-runs with both. A test that tries many values in one call gets parts of them as cases (see `parts`);
-one that tries random values is repeated, ten times with ``sample(2, of=10)``.
-``sample(3, group="kills")`` takes three of all tests with this group, for tests of minutes.
+``@pytest.mark.sample(3)`` on a test with many cases takes three of them, or three per engine if the
+test runs with both. A test that tries many values in one call gets parts of them as cases (see
+`parts`). A test of random values is repeated: ten times with ``sample(2, of=10)``.
+``sample(3, group="kills")`` takes three cases of all tests in this group; it is for tests that take
+minutes.
 
-``pytest.mark.one_server`` takes each case on one kind of server, where what is tested does not
-depend on the kind: a run has half of the cases on MySQL and half of them on MariaDB. MySQL 5.7,
-which nothing installs, takes part where it is.
+``pytest.mark.one_server`` runs each case on one kind of server, for tests that do not depend on the
+kind: about half of the cases of a run are on MySQL and half on MariaDB. MySQL 5.7 takes part if it
+is available; no command of the project installs it.
 
-Tests of the folders `live` and `e2e` that are not bound to MySQL 5.6, to logs that it serves, or to
-MariaDB, get the marker `newer`. A run of these has all of their cases, or as many as
-MYSQLBINLOG_NEWER_CASES says, of files that the seed chooses.
+Tests in the folders `live` and `e2e` get the marker `newer` unless they need MySQL 5.6, recorded
+binlogs that it serves, or MariaDB. A run of these has all of their cases, or as many as
+MYSQLBINLOG_NEWER_CASES says, from files that the seed chooses.
 
-All other cases are marked `slow`; with ``-m slow`` all cases are. The header of a run shows the
-seed, and its end how many cases each test had. MYSQLBINLOG_SAMPLE_SEED takes the same ones again;
-a case that is named by its id runs always.
+All other cases are marked `slow`; with ``-m slow``, all cases are. The header of a run shows the
+seed, and its end shows how many cases each test had. MYSQLBINLOG_SAMPLE_SEED repeats a sample. A
+case that is selected by its ID always runs.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ __all__ = ["mark_newer", "parts", "take_samples"]
 
 T = TypeVar("T")
 
-# As fixtures call them in their parameters.
+# As they are named in the parameters of fixtures.
 _KINDS: tuple[type[Server], ...] = (*KINDS, MySQL57Server)
 _SERVERS = frozenset(
     {"mysql", "live_server"}.union(*((kind.name, kind.__name__) for kind in _KINDS))
 )
-# Of one file, where a run has a part of the cases: a file with hundreds is not the whole sample.
+# Limit per file if a run has a part of the cases: a file with hundreds must not be all of them.
 _FILE_CASES = 25
-# What a test asks for that is not the newer server.
+# Fixtures and parameters of tests that do not run on the newer server.
 _NOT_NEWER = frozenset({"mysql56", "serve_captured", "mariadb", "mariadb11"})
 
 
 def parts(values: Sequence[T], count: int) -> list[Sequence[T]]:
-    """The values in so many parts; neighbours lie in different ones."""
+    """Return the values in `count` parts; neighbors are in different parts."""
     return [values[first::count] for first in range(count)]
 
 
 def mark_newer(items: Sequence[pytest.Item]) -> None:
-    """Mark what runs on other servers if other ones are the live ones."""
+    """Mark the tests whose server is the one chosen for live tests."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         given = {*getattr(item, "fixturenames", ())}
@@ -69,11 +70,11 @@ def take_samples(
     is_newer: bool = False,
     newer_cases: int | None = None,
 ) -> dict[str, tuple[int, int]]:
-    """Mark as slow what this run does not take; gives how many cases it takes of each test.
+    """Mark cases that this run does not take as slow; return (taken, all) cases of each test.
 
     is_whole : all cases are slow, and none is counted.
-    is_newer : each case runs on one kind of server, as if it were marked so.
-    newer_cases : with `is_newer`, so many cases are taken in all.
+    is_newer : each case runs on one kind of server, as if it were marked `one_server`.
+    newer_cases : with `is_newer`, the total number of cases.
     """
     groups: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -101,7 +102,7 @@ def take_samples(
 
 
 def _take_of_files(items: Sequence[pytest.Item], seed: str, most: int) -> tuple[int, int]:
-    """Mark as slow all but so many cases; gives how many are taken, and of how many."""
+    """Mark all but `most` cases as slow; return the numbers of taken and of all cases."""
     files: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("newer") and not item.get_closest_marker("slow"):
@@ -130,11 +131,11 @@ def _needs_missing_57(item: pytest.Item) -> bool:
 
 
 def _parameters(item: pytest.Item) -> list[str]:
-    """The parts of the case's id."""
+    """Return the parts of the case's ID."""
     return item.nodeid.partition("[")[2].removesuffix("]").split("-")
 
 
 def _without_server(item: pytest.Item) -> str:
-    """What tells this case from others of its test, but for the kind of server."""
+    """Return the case's ID without the kind of server."""
     test = item.nodeid.partition("[")[0]
     return f"{test}[{'-'.join(name for name in _parameters(item) if name not in _SERVERS)}"

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline that a busy machine moves."""
+"""Waiting for a condition, with a deadline that grows with the machine's load."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["patience", "wait_until"]
 
 T = TypeVar("T")
 
-# Of a deadline; more than 1 for a machine that is slow without being busy.
+# Minimum factor of deadlines; more than 1 for a machine that is slow without load.
 _FACTOR = float(os.environ.get("MYSQLBINLOG_TEST_PATIENCE") or 1)
 
 
 def patience(seconds: float) -> int:
-    """A deadline that is generous on a quiet machine, moved by the load of this one for each core.
+    """Return a deadline: `seconds`, multiplied by this machine's load per core if that exceeds 1.
 
-    Every deadline of a test comes from here: what misses it stands still, and is not slow.
+    Deadlines of tests are generous: code that misses one hangs, and is not merely slow.
     """
     return ceil(seconds * max(1.0, _FACTOR, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
@@ -31,12 +31,11 @@ def wait_until(
     *,
     every: float = 0.01,
 ) -> T:
-    """The first value of `ready` that is not None or False; AssertionError after `timeout` s.
+    """Return the first value of `ready` that is not None or False; fail after `timeout` s.
 
-    what : what is waited for, as a sentence that is true in the end, or what gives it when it was
-        waited for in vain.
-    timeout : as `patience` takes it.
-    every : seconds between two looks.
+    what : the expected condition as a sentence, or a function that returns it after the timeout.
+    timeout : in seconds, extended by `patience`.
+    every : seconds between two calls of `ready`.
     """
     began = monotonic()
     while True:

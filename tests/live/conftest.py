@@ -1,4 +1,4 @@
-"""A table, queries and streams of it that end with the test, and a server for one test alone."""
+"""Fixtures: a table, queries and streams that end with the test, and servers of one test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.streams.stream_query import Query
 
 NewStream = Callable[..., Spark]
 
-# Of the tracker that `follower` gives.
+# The database of the `follower` fixture.
 DATABASE = "followed_live"
 
 
@@ -28,7 +28,7 @@ def queries() -> Iterator[list[Query]]:
 
 @pytest.fixture
 def new_stream() -> Iterator[NewStream]:
-    """``new_stream(server, tables, **options)``: as `new_reader`, driven as Spark does."""
+    """``new_stream(server, tables, **options)`` drives a `new_reader` of these as Spark does."""
     made: list[Spark] = []
 
     def make(server: Server, tables: str | None, **options: str) -> Spark:
@@ -48,15 +48,15 @@ def table(any_server: Server, any_database: str) -> str:
 
 @pytest.fixture(params=own_kinds())
 def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server of this test's own, of either kind, that loses no commit when it is killed."""
-    request.getfixturevalue(request.param)  # it says what is missing
+    """Yield a new server of each kind in turn; it loses no commit when it is killed."""
+    request.getfixturevalue(request.param)  # ends the test if it is missing
     with own_kinds()[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
         yield server
 
 
 @pytest.fixture(params=every_server())
 def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
-    """All servers, with an empty database in utf8mb4, and a tracker of it."""
+    """Yield a tracker of an empty utf8mb4 database, on each server in turn."""
     server: Server = request.getfixturevalue(request.param)
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"

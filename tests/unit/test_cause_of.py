@@ -1,4 +1,4 @@
-"""Our error, out of what Spark prints: each class, each place, in each of Spark's pages."""
+"""`cause_of`: each error class, with any location, from each kind of message of Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLASSES = [
     if inspect.isclass(value) and issubclass(value, MySQLBinlogError)
 ]
 
-# What Spark prints around a line: classic sessions and Connect, driver and executors.
+# Spark's text around the error's line: classic sessions and Connect, driver and executors.
 PAGES = {
     "the line alone": "{}",
     "analysis": "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: {}\n"
@@ -38,11 +38,11 @@ PAGES = {
 
 
 class SparkError(Exception):
-    """Stands for Spark's: what it is called and what class it is does not matter."""
+    """A stand-in for Spark's exceptions, whose name and class do not matter."""
 
 
 def printed(error: MySQLBinlogError) -> str:
-    """The traceback that Python's process sends to Spark."""
+    """Return the traceback that the Python process sends to Spark."""
     try:
         raise error
     except MySQLBinlogError:
@@ -58,7 +58,9 @@ def same(found: MySQLBinlogError | None, error: MySQLBinlogError) -> None:
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_in_every_page(kind: type[MySQLBinlogError], page: str) -> None:
+def test_every_error_class_is_recovered_from_every_spark_message(
+    kind: type[MySQLBinlogError], page: str
+) -> None:
     error = kind("expected 1: found 2 (or 3); go on", file="b.000001", position=4, table="d.t")
     same(cause_of(SparkError(page.format(printed(error)))), error)
 
@@ -72,14 +74,16 @@ NAMES = st.one_of(
 
 
 @given(file=NAMES, position=st.none() | st.integers(min_value=0), table=NAMES)
-def test_every_place(file: str | None, position: int | None, table: str | None) -> None:
+def test_any_file_position_and_table_are_recovered_from_spark_error(
+    file: str | None, position: int | None, table: str | None
+) -> None:
     error = PositionError("no (such) place", file=file, position=position, table=table)
     assert len(str(error).splitlines()) == 1
     same(cause_of(SparkError(PAGES["stream"].format(printed(error)))), error)
 
 
 @given(st.text())
-def test_every_message(message: str) -> None:
+def test_any_message_is_recovered_from_spark_error(message: str) -> None:
     error = PositionError(message, file="b.000001", table="d.t")
     same(cause_of(SparkError(PAGES["job"].format(printed(error)))), error)
 
@@ -87,12 +91,12 @@ def test_every_message(message: str) -> None:
 @pytest.mark.parametrize(
     "message", ["ends in brackets (so)", "ends in ()", "of (table)", "SQLSTATE: 3", "a (b: c)"]
 )
-def test_messages_without_a_place(message: str) -> None:
+def test_error_without_location_is_recovered_with_its_whole_message(message: str) -> None:
     error = PositionError(message)
     same(cause_of(SparkError(PAGES["analysis"].format(printed(error)))), error)
 
 
-def test_behind_the_exception_that_was_caught() -> None:
+def test_error_in_cause_or_context_of_caught_exception_is_recovered() -> None:
     error = PositionError("no such place", position=4)
     outer = RuntimeError("the job failed")
     outer.__cause__ = SparkError(printed(error))
@@ -100,10 +104,15 @@ def test_behind_the_exception_that_was_caught() -> None:
     outer.__cause__ = None
     outer.__context__ = SparkError(f"org.X: pyspark_mysqlbinlog.errors.PositionError: {error}")
     same(cause_of(outer), error)
-    outer.__context__.__context__ = outer  # a circle ends
 
 
-def test_an_error_of_ours_is_its_own_cause() -> None:
+def test_cause_of_a_circle_of_other_exceptions_is_none() -> None:
+    first, second = RuntimeError("first"), RuntimeError("second")
+    first.__context__, second.__context__ = second, first
+    assert cause_of(first) is None
+
+
+def test_cause_of_package_error_is_itself() -> None:
     error = PositionError("no such place")
     assert cause_of(error) is error
 
@@ -117,42 +126,42 @@ def test_an_error_of_ours_is_its_own_cause() -> None:
         "other_pyspark_mysqlbinlog.errors.PositionError: no",
     ],
 )
-def test_what_is_not_ours(text: str) -> None:
+def test_cause_of_foreign_error_is_none(text: str) -> None:
     assert cause_of(SparkError(text)) is None
 
 
-def test_a_query_that_did_not_fail() -> None:
+def test_cause_of_no_exception_is_none() -> None:
     assert cause_of(None) is None
 
 
 class LostGatewayError(Exception):
-    """Py4J's errors ask the JVM for their text."""
+    """An error like those of Py4J, which request their text from the JVM."""
 
     def __str__(self) -> str:
         raise ConnectionError("the JVM is gone")
 
 
-def test_an_exception_that_has_no_text() -> None:
+def test_exception_whose_text_raises_is_skipped_for_its_cause() -> None:
     assert cause_of(LostGatewayError("call", 1)) is None
     inner = LostGatewayError("call")
     inner.__cause__ = PositionError("no such place")
     assert cause_of(inner) is inner.__cause__
 
 
-def test_a_class_of_another_version() -> None:
+def test_unknown_error_class_becomes_base_error_with_its_location() -> None:
     found = cause_of(SparkError("pyspark_mysqlbinlog.errors.NewError: no (at b.000001:4)"))
     assert type(found) is MySQLBinlogError
     assert (found.message, found.file, found.position) == ("NewError: no", "b.000001", 4)
-    # A name of the module that is no error.
+    # The module has this name, but it is not an error class.
     assert type(cause_of(SparkError("pyspark_mysqlbinlog.errors.re: no"))) is MySQLBinlogError
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_class_says_what_to_do(kind: type[MySQLBinlogError]) -> None:
-    # The base's is for bugs.
+def test_every_error_class_has_its_own_one_line_hint(kind: type[MySQLBinlogError]) -> None:
+    # The hint of the base class is for bugs.
     assert kind is MySQLBinlogError or kind.hint != MySQLBinlogError.hint
     assert len(kind.hint.splitlines()) == 1
 
 
-def test_the_package_has_it() -> None:
+def test_package_exports_cause_of() -> None:
     assert pyspark_mysqlbinlog.cause_of is cause_of

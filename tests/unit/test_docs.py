@@ -1,4 +1,4 @@
-"""The documents, compared with what they are about: files, code, errors, columns."""
+"""The documents compared with the files, code, errors and columns that they describe."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_there_are_documents() -> None:
+def test_main_documents_are_collected() -> None:
     names = {_name(path) for path in DOCUMENTS}
     assert names >= {"README.md", "CHANGELOG.md", "docs/index.md", "docs/reference/options.md"}
 
 
-def test_generated_parts_are_current() -> None:
-    """Else: `make docs`, or `python docs/_hooks`."""
+def test_generated_parts_of_documents_are_current() -> None:
+    """If they are not, run `make docs` or `python docs/_hooks`."""
     checked = subprocess.run(
         [sys.executable, ROOT / "docs/_hooks", "--check"],
         capture_output=True,
@@ -44,8 +44,7 @@ def test_generated_parts_are_current() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_documented_objects_exist() -> None:
-    """Those whose docstrings the site shows."""
+def test_objects_in_python_api_reference_exist() -> None:
     text = (ROOT / "docs/reference/python-api.md").read_text(encoding="utf-8")
     named = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
     assert len(named) > 4
@@ -54,18 +53,18 @@ def test_documented_objects_exist() -> None:
 
 
 def _prose(path: Path) -> str:
-    """A document without its blocks of code."""
+    """Return a document without its code blocks."""
     return _FENCE.sub("", path.read_text(encoding="utf-8"))
 
 
 def _anchors(path: Path) -> set[str]:
-    """The anchors that a document's headings get on GitHub."""
+    """Return the anchors that GitHub gives to a document's headings."""
     headings = (heading.lower() for heading in _HEADING.findall(_prose(path)))
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_in_documents_have_existing_targets(path: Path) -> None:
     for link in _LINK.findall(_prose(path)):
         if link.startswith("https://"):
             continue
@@ -88,7 +87,7 @@ def test_every_document_is_reachable_from_the_readme() -> None:
     assert set(DOCUMENTS) <= reached, set(DOCUMENTS) - reached
 
 
-def test_the_site_has_every_page() -> None:
+def test_site_navigation_lists_every_page() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     pages = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", navigation, re.MULTILINE)
     found = [_name(path).removeprefix("docs/") for path in DOCUMENTS if path.parent != ROOT]
@@ -105,12 +104,12 @@ def _python_blocks() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("place", "code"), [*_python_blocks()])
-def test_python_blocks_compile(place: str, code: str) -> None:
+def test_python_blocks_in_documents_compile(place: str, code: str) -> None:
     compile(code, place, "exec")
 
 
 def _option_names(code: str) -> set[str]:
-    """What a block gives to ``option("…", …)`` and to ``options(…)`` of our reads."""
+    """Return the names that a code block gives to ``option("…", …)`` and ``options(…)``."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(code)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -119,7 +118,7 @@ def _option_names(code: str) -> set[str]:
             names.add(str(node.args[0].value))
         elif node.func.attr == "options":
             names.update(keyword.arg for keyword in node.keywords if keyword.arg)
-    # Spark's own, of its sinks.
+    # Options of Spark's sinks.
     return names - {"checkpointLocation", "truncate"}
 
 
@@ -133,17 +132,17 @@ def test_options_in_python_blocks_are_documented() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_errors_that_are_named_exist(path: Path) -> None:
+def test_errors_named_in_documents_exist(path: Path) -> None:
     named = set(re.findall(r"`(\w+Error)`", path.read_text(encoding="utf-8")))
     assert named <= set(errors.__all__), named - set(errors.__all__)
 
 
-def test_every_error_has_a_remedy() -> None:
+def test_every_error_is_explained_in_error_reference() -> None:
     table = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
     classes = {name: getattr(errors, name) for name in errors.__all__ if name != "cause_of"}
-    # A branch of the tree is explained by its leaves, unless it is raised itself.
+    # A base class is explained by its subclasses, unless it is raised itself.
     branches = {base.__name__ for error in classes.values() for base in error.__bases__}
     branches -= {"MySQLBinlogError", "ConnectionFailedError", "FormatError"}
     branches -= {"SchemaError", "ServerError"}
@@ -151,7 +150,7 @@ def test_every_error_has_a_remedy() -> None:
 
 
 def _table(section: str) -> dict[str, str]:
-    """name -> type of the first table under a heading of docs/reference/output-schema.md."""
+    """Return name -> type from the first table of a section of docs/reference/output-schema.md."""
     text = (ROOT / "docs/reference/output-schema.md").read_text(encoding="utf-8")
     after = re.split(rf"^#+ {section}$", text, flags=re.MULTILINE)[1]
     first = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)
@@ -160,11 +159,11 @@ def _table(section: str) -> dict[str, str]:
     return {row[1].strip(" `"): row[2].strip(" `") for row in rows}
 
 
-def test_columns_are_those_of_the_code() -> None:
+def test_documented_output_columns_equal_output_schema() -> None:
     columns = output_schema(StringType())
     built = {field.name: field.dataType.simpleString() for field in columns}
     told = _table("Columns")
-    # What the payload decides is told in words.
+    # These types depend on the payload, so the document describes them in words.
     assert built.pop("before") == built.pop("after") == "string"
     assert list(told) == list(columns.fieldNames())
     assert {name: told[name] for name in built} == built
@@ -176,14 +175,14 @@ def test_columns_are_those_of_the_code() -> None:
 
 
 def _rules() -> list[str]:
-    """The last column of the table of rules in docs/contributing/design-rules.md."""
+    """Return the last column of the table of rules in docs/contributing/design-rules.md."""
     text = (ROOT / "docs/contributing/design-rules.md").read_text(encoding="utf-8")
     section = text.split("## Rules, and why")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
     return [row[2].rstrip(" |") for row in rows[1:]]
 
 
-def test_rules_name_code_that_is_there() -> None:
+def test_code_named_in_design_rules_exists() -> None:
     package = ROOT / "pyspark_mysqlbinlog"
     named = re.findall(r"`([^`]+)`", " ".join(_rules()))
     assert len(named) > 20
@@ -194,7 +193,7 @@ def test_rules_name_code_that_is_there() -> None:
             continue
         files = list(package.rglob(f"{module}.py"))
         if not files:
-            # A method of the module that was named before it.
+            # A method without its module, which is named before it.
             files, function = list(package.rglob("*.py")), module
         texts = [file.read_text(encoding="utf-8") for file in files]
         assert any(f"def {function}(" in text for text in texts) or not function, name

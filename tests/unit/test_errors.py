@@ -1,4 +1,4 @@
-"""The tree of errors: as it is drawn, and as it travels between processes."""
+"""The error classes: exports, the documented hierarchy, and pickling."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def tree(error: type[MySQLBinlogError] = MySQLBinlogError) -> Iterator[type[MySQ
             yield from tree(below)
 
 
-def test_every_error_is_in_its_module() -> None:
+def test_errors_module_exports_every_error_class() -> None:
     assert {error.__name__ for error in tree()} | {"cause_of"} == set(errors.__all__)
 
 
-def test_the_tree_is_drawn_as_it_is() -> None:
+def test_error_tree_in_docstring_equals_class_hierarchy() -> None:
     assert errors.__doc__ is not None
     lines = re.findall(r"^    ([ │├└─]*)(\w+Error)\b", errors.__doc__, re.MULTILINE)
     drawn: dict[str, str] = {}
-    # The branch that is being drawn: how far in each of its errors stands.
+    # The current branch, as (indentation, error).
     branch: list[tuple[int, str]] = []
     for rule, name in lines:
         while branch and branch[-1][0] >= len(rule):
@@ -41,8 +41,8 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("kind", [*tree()])
-def test_it_pickles(kind: type[MySQLBinlogError]) -> None:
-    """Errors cross from executors to the driver."""
+def test_every_error_class_survives_pickling(kind: type[MySQLBinlogError]) -> None:
+    """Errors are sent from executors to the driver."""
     error = kind("two\nlines", file="b.000001", position=4, table="d.t")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind
@@ -53,7 +53,7 @@ def test_it_pickles(kind: type[MySQLBinlogError]) -> None:
 
 
 @pytest.mark.parametrize("kind", [ServerError, LostConnectionError])
-def test_the_servers_code_travels_with_it(kind: type[ServerError]) -> None:
+def test_server_error_code_survives_location_and_pickling(kind: type[ServerError]) -> None:
     assert kind("refused").code is None
     error = kind("refused", code=1064).with_location("b.000001", 4)
     copy = pickle.loads(pickle.dumps(error))

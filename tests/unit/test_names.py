@@ -1,4 +1,4 @@
-"""Which names are one."""
+"""Case folding of names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pyspark_mysqlbinlog.names import fold, folding, table_folding
         ("ЖЯ漢字", "жя漢字"),
     ],
 )
-def test_fold(name: str, folded: str) -> None:
+def test_names_are_folded_to_lower_case_letter_by_letter(name: str, folded: str) -> None:
     assert fold(name) == folded
     assert fold(folded) == folded
 
 
-def test_folding() -> None:
+def test_names_are_folded_only_if_case_insensitive() -> None:
     assert folding(case_sensitive=True)("A") == "A"
     assert table_folding(case_sensitive=True)(("A", "B")) == ("A", "B")
     assert table_folding(case_sensitive=False)(("A", "Σ")) == ("a", "σ")

@@ -1,4 +1,4 @@
-"""The files for users that no test can start here: they must fit the package and one another."""
+"""Files for users that no test can run here must fit the package and one another."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ def test_ports_of_the_compose_file_are_on_loopback_only() -> None:
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_ingest_of_the_image_has_flags_that_exist() -> None:
+def test_ingest_flags_in_monitoring_image_exist() -> None:
     given = set(re.findall(r"--[a-z-]+", IMAGE[IMAGE.index("pyspark-mysqlbinlog ingest") :]))
     known = set(re.findall(r"--[a-z-]+", CliRunner().invoke(app, ["ingest", "--help"]).stdout))
     assert given
     assert given <= known
 
 
-def test_ports_of_the_image_are_those_that_others_read() -> None:
+def test_image_ports_equal_those_in_prometheus_and_compose_files() -> None:
     metrics, status = re.findall(r"--(?:metrics|status)-port (\d+)", IMAGE)
     scraped = yaml.safe_load((MONITORING / "prometheus-compose.yml").read_text())
     assert scraped["scrape_configs"][0]["static_configs"][0]["targets"] == [f"ingest:{metrics}"]
     assert COMPOSE["ingest"]["ports"] == [f"127.0.0.1:{status}:{status}"]
 
 
-def test_extras_of_the_image_exist() -> None:
+def test_extras_in_monitoring_image_are_declared() -> None:
     (extras,) = re.findall(r"/source\[([a-z,]+)\]", IMAGE)
     assert set(extras.split(",")) <= set(SETTINGS["project"]["optional-dependencies"])
 
 
-def test_release_is_for_tags_that_the_version_is_made_from() -> None:
+def test_release_workflow_runs_for_version_tags_with_full_history() -> None:
     workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text()
     assert 'tags: ["v*"]' in workflow
     assert workflow.count("fetch-depth: 0") == 2
     assert SETTINGS["project"]["dynamic"] == ["version"]
 
 
-def test_version_is_one_of_a_release_or_between_two() -> None:
+def test_package_version_is_a_release_or_development_version() -> None:
     assert re.match(r"\d+\.\d+(\.\d+)?(\.dev\d+)?(\+|$)", pyspark_mysqlbinlog.__version__)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = sorted((ROOT / "pyspark_mysqlbinlog").rglob("*.py"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
-# What to write instead, by the expression that finds a word.
+# Expression that finds a discouraged word -> what to write instead.
 INSTEAD = {
     r"anew": "again",
     r"nobody|whoever": "name the actor, or use the passive",
@@ -34,12 +34,11 @@ INSTEAD = {
     r"whole numbers?": "integer",
 }
 _FOUND = re.compile(rf"\b(?:{'|'.join(INSTEAD)})\b", re.IGNORECASE)
-# Of a line: its file and a part of it -> why the word is right there.
+# (file, part of a line in it) -> why the word is correct there.
 ALLOWED = {
     ("docs/contributing/style.md", ""): "it quotes the words",
     ("pyspark_mysqlbinlog/connector/tail/lag.py", "lag behind its server"): "lag",
     ("pyspark_mysqlbinlog/protocol/server/server_errors.py", "while this stream was behind"): "lag",
-    ("pyspark_mysqlbinlog/decoder/result_rows/read.py", "behind : SQL"): "a parameter's name",
     ("docs/explanation/delta-mirror-internals.md", "if the mirror is behind"): "lag",
     ("docs/how-to/initial-snapshot.md", "behind the binlog"): "lag",
     ("docs/how-to/troubleshoot.md", "the query is behind"): "lag",
@@ -47,13 +46,13 @@ ALLOWED = {
     ("docs/reference/errors.md", "the stream was behind"): "lag",
     ("docs/reference/glossary.md", "delivery is behind"): "lag",
 }
-# From Python 3.12 on, the text of an f-string is a token of another kind.
+# From Python 3.12 on, the text of an f-string has a token type of its own.
 _PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """The comments and strings of a module, with their first line."""
+    """Yield the comments and strings of a module, with their first line numbers."""
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):
             # A string without a space is a name.
@@ -62,7 +61,7 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _found(text: str, first: int) -> Iterator[tuple[int, str]]:
-    """The lines of a text, without code in it, that have one of the words."""
+    """Yield the lines of a text that contain one of the words outside code."""
     plain = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     for number, line in enumerate(plain.splitlines(), first):
         if _FOUND.search(line):
@@ -81,15 +80,15 @@ def _unexpected(path: Path, texts: Iterator[tuple[int, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_documents_have_none_of_the_words(path: Path) -> None:
+def test_documents_have_no_discouraged_words(path: Path) -> None:
     assert _unexpected(path, iter([(1, path.read_text(encoding="utf-8"))])) == []
 
 
-def test_docstrings_comments_and_messages_have_none_of_the_words() -> None:
+def test_docstrings_comments_and_messages_have_no_discouraged_words() -> None:
     assert [line for path in PACKAGE for line in _unexpected(path, _texts(path))] == []
 
 
-def test_exceptions_are_few_and_used() -> None:
+def test_allowed_uses_of_discouraged_words_are_few_and_present() -> None:
     assert len(ALLOWED) <= 30
     for file, part in ALLOWED:
         text = (ROOT / file).read_text(encoding="utf-8")
@@ -97,9 +96,9 @@ def test_exceptions_are_few_and_used() -> None:
 
 
 @pytest.mark.parametrize("text", ["the row behind it", "Nobody reads it", "# begun anew"])
-def test_words_are_found(text: str) -> None:
+def test_discouraged_words_in_prose_are_found(text: str) -> None:
     assert [*_found(text, 1)] == [(1, text)]
 
 
-def test_words_in_code_are_not_prose() -> None:
+def test_discouraged_words_in_code_are_ignored() -> None:
     assert [*_found("a `behind` b\n```\nanew\n```\n", 1)] == []

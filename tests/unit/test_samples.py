@@ -1,4 +1,4 @@
-"""Samples of cases: the same ones with the same seed, and other ones with another."""
+"""Samples of test cases: the same seed gives the same cases, another seed gives others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.servers.mysql57 import MySQL57Server
 
 
 class Case:
-    """What `take_samples` asks of a test's case.
+    """A test case with the attributes that `take_samples` uses.
 
     marks : of the test.
     params : of the case; their values are its id.
@@ -35,7 +35,7 @@ class Case:
 
 
 def taken(cases: list[Any], seed: str, **settings: Any) -> list[str]:
-    """The cases that a run with this seed has."""
+    """Return the ids of the cases that a run with this seed takes."""
     take_samples(cases, seed, is_whole=settings.pop("is_whole", False), **settings)
     return [case.nodeid for case in cases if not case.get_closest_marker("slow")]
 
@@ -45,7 +45,7 @@ def numbered(test: str, count: int, *marks: pytest.MarkDecorator) -> list[Any]:
 
 
 def live() -> list[Any]:
-    """400 cases that depend on a server, in 31 files; and some that do not."""
+    """Return 400 cases of a live server, in 31 files, and some other cases."""
     cases = numbered("live/test_many.py::test_a", 100)
     for number in range(30):
         cases += numbered(f"e2e/test_{number}.py::test_b", 10)
@@ -55,7 +55,7 @@ def live() -> list[Any]:
     return cases
 
 
-def test_a_sample_has_so_many_cases_of_a_test() -> None:
+def test_sample_marker_takes_the_given_number_of_cases() -> None:
     marks = pytest.mark.sample(3)
     found = {tuple(taken(numbered("a.py::test_a", 9, marks), str(seed))) for seed in range(20)}
     assert {len(cases) for cases in found} == {3}
@@ -64,7 +64,7 @@ def test_a_sample_has_so_many_cases_of_a_test() -> None:
     assert taken(numbered("a.py::test_a", 9, marks), "1", is_whole=True) == []
 
 
-def test_one_server_takes_each_case_once() -> None:
+def test_one_server_marker_runs_each_case_on_one_server() -> None:
     chosen = set()
     for seed in range(20):
         cases: list[Any] = [
@@ -78,13 +78,13 @@ def test_one_server_takes_each_case_once() -> None:
     assert len(chosen) == 8
 
 
-def test_cases_for_the_newer_server_are_those_of_a_live_server() -> None:
+def test_newer_marker_is_on_cases_of_a_live_server_only() -> None:
     newer = [case.nodeid for case in live() if case.get_closest_marker("newer")]
     assert len(newer) == 400
     assert {nodeid.split("/")[1] for nodeid in newer} == {"live", "e2e"}
 
 
-def test_a_part_of_the_cases_for_the_newer_server() -> None:
+def test_newer_server_sample_has_given_size_and_at_most_25_cases_per_file() -> None:
     def part(seed: int, count: int | None) -> set[str]:
         cases = live()
         found = {*taken(cases, str(seed), is_newer=True, newer_cases=count)}
@@ -92,23 +92,23 @@ def test_a_part_of_the_cases_for_the_newer_server() -> None:
 
     assert part(1, 60) == part(1, 60)
     assert len(part(1, None)) == 400
-    assert len(part(1, 1000)) == 325  # 25 of the file that has 100
+    assert len(part(1, 1000)) == 325  # 25 of the 100 cases in one file
     seen: set[str] = set()
     for seed in range(60):
         found = part(seed, 60)
         assert len(found) == 60
         assert sum("test_many" in nodeid for nodeid in found) <= 25
         seen |= found
-    # Whatever is left out today runs some day.
+    # Cases that one seed leaves out run with others.
     assert len(seen) > 350
 
 
-def test_a_part_is_counted() -> None:
+def test_newer_server_sample_reports_taken_and_total_cases() -> None:
     counts = take_samples(live(), "1", is_whole=False, is_newer=True, newer_cases=60)
     assert counts == {"tests of the newer server": (60, 400)}
 
 
-def test_a_sample_of_a_group_is_of_several_tests() -> None:
+def test_group_sample_takes_cases_across_its_tests() -> None:
     marks = pytest.mark.sample(3, group="kills")
     counts: set[int] = set()
     names: set[str] = set()
@@ -121,7 +121,7 @@ def test_a_sample_of_a_group_is_of_several_tests() -> None:
     assert len(names) == 10
 
 
-def test_a_server_that_nothing_installs_is_not_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_server_is_never_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     for reason in (None, "it is missing"):
         monkeypatch.setattr(MySQL57Server, "missing", lambda reason=reason: reason)
         names: set[str] = set()

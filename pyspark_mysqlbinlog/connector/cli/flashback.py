@@ -184,5 +184,5 @@ def _apply(
     if json_lines:
         sys.stdout.write(f"{summary_json(plan, applied=keep and bool(plan.total))}\n")
     elif plan.total:
-        told = "undone" if keep else "undone and rolled back (--dry-run)"
-        typer.echo(f"{plan.total:,} changes are {told}")
+        outcome = "undone" if keep else "undone and rolled back (--dry-run)"
+        typer.echo(f"{plan.total:,} changes are {outcome}")

@@ -271,17 +271,17 @@ def _show_statistics(
         statistics_text,
     )
 
-    told = LogStatistics()
+    statistics = LogStatistics()
 
     def entries() -> Entries:
         return Entries(source)
 
     try:
-        collect(source, selection, entries, told)
+        collect(source, selection, entries, statistics)
     finally:
         # An error says up to where these numbers are.
         if report is not None:
-            report.write_text(report_page(told), encoding="utf-8")
+            report.write_text(report_page(statistics), encoding="utf-8")
         if shown:
-            lines = [statistics_json(told)] if json_lines else statistics_text(told)
+            lines = [statistics_json(statistics)] if json_lines else statistics_text(statistics)
             sys.stdout.writelines(f"{text}\n" for text in lines)

@@ -155,6 +155,6 @@ def _printed(verifier: Verifier, *, json_lines: bool) -> list[TableResult]:
 def _print_reload(results: list[TableResult]) -> None:
     from pyspark_mysqlbinlog.connector.verification.report import reload_option
 
-    told = reload_option(results)
-    if told is not None:
-        typer.echo(f"To repair, restart the mirror once with: --option 'reload={told}'", err=True)
+    reload = reload_option(results)
+    if reload is not None:
+        typer.echo(f"To repair, restart the mirror once with: --option 'reload={reload}'", err=True)

@@ -142,9 +142,9 @@ def snapshot_locks(server: ExaminedServer) -> Finding:
     locked = [table for table, engine in sorted(server.engines.items()) if not is_innodb(engine)]
     if not locked:
         return ok("all tables are InnoDB")
-    told = [f"{'.'.join(table)} ({server.engines[table]})" for table in locked]
+    shown = [f"{'.'.join(table)} ({server.engines[table]})" for table in locked]
     return warning(
-        f"a snapshot locks tables of other engines than InnoDB against writes: {_named(told)}",
+        f"a snapshot locks tables of other engines than InnoDB against writes: {_named(shown)}",
         "InnoDB",
         statements=[f"ALTER TABLE {quoted(*table)} ENGINE = InnoDB" for table in locked],
     )
@@ -209,11 +209,11 @@ def views_and_triggers(server: ExaminedServer) -> Finding:
     found = indirect_writers(server.client, set(server.names))
     if not found:
         return ok("the account sees no view, or trigger of another table, that uses a captured one")
-    told = f"some sessions may change {_named(found)}"
+    finding = f"some sessions may change {_named(found)}"
     if server.variable("binlog_format") in {"ROW", None}:
-        return ok(f"{told}: harmless while each session has binlog_format=ROW")
+        return ok(f"{finding}: harmless while each session has binlog_format=ROW")
     return warning(
-        f"{told}, and their statements stop a query",
+        f"{finding}, and their statements stop a query",
         "binlog_format=ROW in every session",
         statements=[server.remedies.set_global("binlog_format", "'ROW'")],
     )
@@ -235,9 +235,9 @@ def statement_sessions(server: ExaminedServer) -> Finding | None:
             ],
         )
     if rows:
-        told = sorted(f"{user}@{host} ({value})" for user, host, value in rows)
+        shown = sorted(f"{user}@{host} ({value})" for user, host, value in rows)
         return warning(
-            f"sessions have another binlog_format: {_named(told)}; their changes may stop a query,"
+            f"sessions have another binlog_format: {_named(shown)}; their changes may stop a query,"
             " or be lost if they use a view or trigger",
             "ROW in every session",
             advice="reconnect these programs, and remove their SET binlog_format",

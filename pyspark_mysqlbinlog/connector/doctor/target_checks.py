@@ -99,8 +99,8 @@ def target_storage(target: ExaminedTarget | ExaminedNames) -> Finding:
     except MySQLBinlogError as error:
         return stop(str(error))
     except Exception as error:  # noqa: BLE001 (delta-rs raises many types)
-        told = store_error(error)
-        text = " ".join(str(told).split())
+        shown = store_error(error)
+        text = " ".join(str(shown).split())
         return stop(f"{target.root} cannot be written: {text}", advice=_CREDENTIALS)
     if version != len(both):
         return stop(

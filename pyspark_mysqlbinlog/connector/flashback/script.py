@@ -82,12 +82,12 @@ def counts_text(plan: FlashbackPlan) -> list[str]:
         return ["no change of these tables is in the window"]
     lines = []
     for table, counts in sorted(plan.counts.items()):
-        told = ", ".join(
+        numbers = ", ".join(
             f"{counts[name]:,} {name}s" if counts[name] != 1 else f"1 {name}"
             for name in ("insert", "update", "delete")
             if counts[name]
         )
-        lines.append(f"{printable(table)}: {told}")
+        lines.append(f"{printable(table)}: {numbers}")
     lines += [
         f"{printable(table)}: {engine} has no transactions, so that a failure leaves the rows"
         " before it undone"
@@ -117,7 +117,7 @@ def _changed_text(each: ChangedSince) -> str:
 
 def statement_json(each: UndoStatement) -> str:
     """Return a statement as a line of JSON; docs/reference/command-line.md lists its fields."""
-    told = {
+    fields = {
         "operation": each.operation,
         "table": each.table,
         "sql": each.sql,
@@ -129,12 +129,12 @@ def statement_json(each: UndoStatement) -> str:
             "gtid": each.gtid,
         },
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def summary_json(plan: FlashbackPlan, *, applied: bool) -> str:
     """Return the last line of JSON: the numbers, and the rows that have changed since."""
-    told = {
+    fields = {
         "start": str(plan.bounds.start),
         "stop": str(plan.bounds.stop),
         "end": str(plan.end),
@@ -145,7 +145,7 @@ def summary_json(plan: FlashbackPlan, *, applied: bool) -> str:
         "not_transactional": sorted(plan.unprotected),
         "applied": applied,
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def _place(each: UndoStatement) -> str:

@@ -20,10 +20,10 @@ __all__ = ["change_json", "json_line", "statement_json"]
 
 def json_line(entries: Entries, entry: Entry, *, with_rows: bool) -> str:
     """Return the object of an entry, with the images of its rows if these are wanted."""
-    told = json.dumps(_fields(entry), ensure_ascii=False)
+    line = json.dumps(_fields(entry), ensure_ascii=False)
     if not with_rows or entry.head is None:
-        return told
-    return f'{told[:-1]}, "changes": [{", ".join(_changes(entries, entry))}]}}'
+        return line
+    return f'{line[:-1]}, "changes": [{", ".join(_changes(entries, entry))}]}}'
 
 
 def change_json(entries: Entries, entry: Entry, row: Row) -> str:
@@ -31,7 +31,7 @@ def change_json(entries: Entries, entry: Entry, row: Row) -> str:
     event, transaction = entry.event, entry.transaction
     assert entry.head is not None
     assert entry.table is not None
-    told = {
+    fields = {
         "time": _time(event.timestamp),
         "op": entry.head.op,
         "database": entry.table[0],
@@ -40,14 +40,14 @@ def change_json(entries: Entries, entry: Entry, row: Row) -> str:
         "pos": event.start,
         "gtid": None if transaction is None else transaction.gtid,
     }
-    return f"{json.dumps(told, ensure_ascii=False)[:-1]}, {_change(entries, entry, row)}}}"
+    return f"{json.dumps(fields, ensure_ascii=False)[:-1]}, {_change(entries, entry, row)}}}"
 
 
 def statement_json(entry: Entry) -> str:
     """Return the object of a statement, among changes."""
     event, statement = entry.event, entry.statement
     assert statement is not None
-    told = {
+    fields = {
         "time": _time(event.timestamp),
         "op": "statement",
         "default_database": valid_text(statement.query.database),
@@ -56,7 +56,7 @@ def statement_json(entry: Entry) -> str:
         "pos": event.start,
         "gtid": None if entry.transaction is None else entry.transaction.gtid,
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def _time(seconds: int) -> str:
@@ -65,7 +65,7 @@ def _time(seconds: int) -> str:
 
 def _fields(entry: Entry) -> dict[str, Any]:
     event, transaction = entry.event, entry.transaction
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "file": event.file,
         "pos": event.start,
         "end": event.end,
@@ -75,26 +75,26 @@ def _fields(entry: Entry) -> dict[str, Any]:
         "server_id": event.server_id,
     }
     if entry.is_inner:
-        told["payload_offset"] = event.offset
+        fields["payload_offset"] = event.offset
     if transaction is not None:
-        told["tx_pos"] = transaction.begin
-        told["gtid"] = transaction.gtid
+        fields["tx_pos"] = transaction.begin
+        fields["gtid"] = transaction.gtid
     if entry.table_map is not None:
-        told["database"], told["table"] = entry.table_map.database, entry.table_map.table
-        told["table_id"] = entry.table_map.table_id
+        fields["database"], fields["table"] = entry.table_map.database, entry.table_map.table
+        fields["table_id"] = entry.table_map.table_id
     if entry.head is not None:
-        told["op"], told["rows"] = entry.head.op, entry.rows
+        fields["op"], fields["rows"] = entry.head.op, entry.rows
     if entry.statement is not None:
-        told["default_database"] = valid_text(entry.statement.query.database)
-        told["query"] = valid_text(entry.statement.text)
-    told |= _details(entry)
+        fields["default_database"] = valid_text(entry.statement.query.database)
+        fields["query"] = valid_text(entry.statement.text)
+    fields |= _details(entry)
     if transaction is not None and entry.ends:
-        told["transaction"] = {
+        fields["transaction"] = {
             "rows": transaction.rows,
             "events": transaction.events,
             "bytes": transaction.bytes,
         }
-    return told
+    return fields
 
 
 def _details(entry: Entry) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     Position,
     continues_sequence,
 )
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,
@@ -68,7 +68,7 @@ class Dump:
     Parameters
     ----------
     known : the fingerprint of `start`; without one, nothing is compared.
-    told_version, on_heartbeat : see EventReader.
+    on_version, on_heartbeat : see EventReader.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class Dump:
         known: PositionFingerprint | None,
         *,
         blocking: bool,
-        told_version: Callable[[str], None] | None = None,
+        on_version: Callable[[str], None] | None = None,
         on_heartbeat: Callable[[], None] | None = None,
     ) -> None:
         self._start = start
@@ -102,7 +102,7 @@ class Dump:
             start.file,
             begin,
             self.stream.checksum,
-            told_version,
+            on_version,
             on_heartbeat,
             on_file=self._check_not_missing,
             on_head=self._check_continues,
@@ -225,7 +225,7 @@ class Dump:
             del raw
         if event.file != start.file or event.end != start.pos:
             raise self._replaced("no event ends at this position")
-        check_fingerprint(start, behind(self.walker.head, event), known)
+        check_fingerprint(start, after_event(self.walker.head, event), known)
 
     def _check_not_missing(self, file: str) -> None:
         """Raise BinlogGapError unless a file may follow, by its name; its head is checked later."""

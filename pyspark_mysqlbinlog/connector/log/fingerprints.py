@@ -8,7 +8,7 @@ from pyspark_mysqlbinlog.protocol.checksum import event_checksum
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["at_beginning", "behind"]
+__all__ = ["at_beginning", "after_event"]
 
 
 def at_beginning(head: FileHead | None) -> PositionFingerprint | None:
@@ -16,7 +16,7 @@ def at_beginning(head: FileHead | None) -> PositionFingerprint | None:
     return None if head is None else PositionFingerprint(*head)
 
 
-def behind(
+def after_event(
     head: FileHead | None, found: Event | Run, pos: int | None = None
 ) -> PositionFingerprint | None:
     """Return the fingerprint of the position after an event or run, or one of its transactions.

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.log.retry import LOG, log_reconnected, reconnect_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -94,7 +94,7 @@ class ReconnectingLog(ServerLog):
                 try:
                     while found is not None:
                         event = logged(found)
-                        here, known = _behind(event), behind(dump.head, event)
+                        here, known = _end_of(event), after_event(dump.head, event)
                         if here.pos == FIRST_EVENT:
                             # In another file, whose head has not arrived yet.
                             known = None
@@ -155,7 +155,7 @@ class ReconnectingLog(ServerLog):
             raise
 
 
-def _behind(found: Run | Event) -> Position:
+def _end_of(found: Run | Event) -> Position:
     if isinstance(found, Event) and found.type == _ROTATE:
         return Position.of(Rotate.parse(found.body).file, FIRST_EVENT)
     return Position.of(found.file, found.end)

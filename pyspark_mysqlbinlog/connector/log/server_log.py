@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event, at_beginning
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
@@ -88,11 +88,11 @@ class ServerLog:
         return Position.of(file, pos) if self.order is None else self.order.position(file, pos)
 
     def server_version(self, file: str) -> str:
-        told: list[str] = [""]
+        versions: list[str] = [""]
         begin = Position.of(file, FIRST_EVENT)
         with ReplicaClient.connect(self.settings) as client:
-            Dump(client, begin, None, blocking=False, told_version=told.append)
-        return told[-1]
+            Dump(client, begin, None, blocking=False, on_version=versions.append)
+        return versions[-1]
 
     def fingerprint_at(self, position: Position) -> PositionFingerprint | None:
         """Read a position's fingerprint; without its event if that would take long.
@@ -113,7 +113,7 @@ class ServerLog:
                         break
                     if found.end >= position.pos:
                         _check_end(position, found)
-                        return behind(head, found)
+                        return after_event(head, found)
             except LostConnectionError:
                 raise
             except (FormatError, LogSequenceError, ServerError):

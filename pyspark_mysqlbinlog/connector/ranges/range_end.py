@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import check_fingerprint
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, Log
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
@@ -126,7 +126,7 @@ class RangeBounds:
         known = self._known
         if known is not None:
             head = FileHead(known.created, known.server_id)
-            check_fingerprint(self._end, behind(head, last), known)
+            check_fingerprint(self._end, after_event(head, last), known)
 
     def check_reached(self) -> None:
         """At the end of the binlog: InvalidPositionError if the range has not ended."""

@@ -64,9 +64,11 @@ class StatementRows:
 
     def of(self, event: Event) -> list[StatementRow]:
         """Return the rows of one QUERY event that passed the event filter."""
-        return self.told(event, LoggedStatement.read(event.body, self._server_version(event.file)))
+        return self.of_logged(
+            event, LoggedStatement.read(event.body, self._server_version(event.file))
+        )
 
-    def told(self, event: Event, logged: LoggedStatement) -> list[StatementRow]:
+    def of_logged(self, event: Event, logged: LoggedStatement) -> list[StatementRow]:
         """Return the rows of an event that is already parsed."""
         text, statement = self._shown(logged), logged.statement
         # A DELETE that passed the event filter is the server's own, for an emptied MEMORY table.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.event_reader import FileHead
@@ -105,7 +105,7 @@ class SubBatchBoundaries:
         self._captured_bytes += captured_bytes
         if is_between and self._captured_bytes >= self._size:
             self._captured_bytes = 0
-            known = behind(self._head, found)
+            known = after_event(self._head, found)
             self._last = None if known is None else Boundary(end, known)
 
     def _on_transactions(self, run: Run, end: Position) -> None:
@@ -114,7 +114,7 @@ class SubBatchBoundaries:
         while (at := bisect_left(kept, begin + self._size - self._captured_bytes, 1)) < len(kept):
             begin, self._captured_bytes = kept[at], 0
             pos = run.ends[at - 1]
-            known = behind(self._head, run, pos)
+            known = after_event(self._head, run, pos)
             if known is None:
                 continue
             boundary = Boundary(end._replace(pos=pos), known)

@@ -244,7 +244,7 @@ class RangeTransactions:
         for event in self._events(begin, end):
             kept: Sequence[Part] = filtering.feed(event)
             here = event.start, event.offset or 0
-            if any(since <= here < behind for since, behind in held.rolled_back):
+            if any(begin <= here < end for begin, end in held.rolled_back):
                 kept = without_rows_since(kept, 0)
             if here >= held.lost_from:
                 yield from kept

@@ -137,8 +137,8 @@ def history_of_server(
         # This schema is valid since its last DDL, or throughout.
         name = schema.database, schema.table
         last = last_change(history, name)
-        told = history.versions(*name)[-1][1] if last is not None else None
-        looks = with_letters(schema, told) if isinstance(told, TableSchema) else schema
+        known = history.versions(*name)[-1][1] if last is not None else None
+        looks = with_letters(schema, known) if isinstance(known, TableSchema) else schema
         history = history.with_table(start if last is None else last, looks)
     if not uncaptured:
         history = SchemaHistory(

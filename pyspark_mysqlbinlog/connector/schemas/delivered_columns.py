@@ -46,7 +46,7 @@ class DeliveredColumns:
         return table if self._transforms is None else self._transforms.masked(table)
 
     def renamed(
-        self, before: TableSchema, after: TableSchema, told: str | None
+        self, before: TableSchema, after: TableSchema, statement: str | None
     ) -> Mapping[str, str]:
         """Return the new name of each column that remains, as `column_changes.renamed`.
 
@@ -55,7 +55,7 @@ class DeliveredColumns:
         Raises CannotFollowError also if a column is delivered otherwise than before.
         """
         names = {}
-        for old, new in renamed(before, after, told).items():
+        for old, new in renamed(before, after, statement).items():
             if self.excludes(after, new):
                 continue
             if self._delivery(before, old) != self._delivery(after, new):

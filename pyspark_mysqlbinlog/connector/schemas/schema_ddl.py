@@ -193,8 +193,8 @@ def _history(name: str, log: SeededLog) -> SchemaHistory:
             table = statement.tables[0]
             if tracker.history.at(end, *table) is None:
                 raise _wrong(name, tracker.history.unknown_reason(end, *table))
-    told = [*tracker.history.tables(), *tracker.history.databases()]
-    if not told:
+    names = [*tracker.history.tables(), *tracker.history.databases()]
+    if not names:
         raise _wrong(name, "has no CREATE TABLE")
     return tracker.history
 

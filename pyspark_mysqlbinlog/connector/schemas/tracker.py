@@ -373,10 +373,10 @@ class SchemaTracker:
         """
         logged = ddl.logged
         try:
-            told = parse_database_charset(logged.text, _SERVERS, logged.context)
-            if told is None and logged.statement.kind is _KIND.ALTER_DATABASE:
+            charset = parse_database_charset(logged.text, _SERVERS, logged.context)
+            if charset is None and logged.statement.kind is _KIND.ALTER_DATABASE:
                 return known
-            return (ddl.server_charset or known) if told in (None, _SERVERS) else told
+            return (ddl.server_charset or known) if charset in (None, _SERVERS) else charset
         except SchemaError:
             self._without_charset.add(database)
             return None

@@ -62,6 +62,6 @@ def cascades_into(client: ReplicaClient, tables: Collection[Table]) -> list[Casc
                 if rule in _CHANGE_ROWS
             ]
             if rules and (schema, table) in tables:
-                told = " and ".join(rules)
-                found.append(Cascade((schema, table), (parent[0], parent[1]), told, name))
+                actions = " and ".join(rules)
+                found.append(Cascade((schema, table), (parent[0], parent[1]), actions, name))
     return sorted(found)

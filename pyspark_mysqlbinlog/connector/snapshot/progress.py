@@ -22,7 +22,7 @@ class SnapshotProgress:
     def __init__(self) -> None:
         self._began: tuple[float, int] | None = None
         self._logged_at = monotonic()
-        self._told: dict[str, Any] | None = None
+        self._report: dict[str, Any] | None = None
 
     def planned(self, state: SnapshotState, sizes: Mapping[Table, TableSize]) -> None:
         """Record a planned batch, at whose end the snapshot is at `state`."""
@@ -34,7 +34,7 @@ class SnapshotProgress:
         seconds = now - began_at
         rate = (state.rows - began_rows) / seconds if seconds > 1 else None
         left = sum(sizes[load.table].rows for load in state.pending if load.table in sizes)
-        self._told = {
+        self._report = {
             "tables_completed": len(state.completed),
             "tables_remaining": len(state.pending),
             "rows_read": state.rows,
@@ -47,20 +47,20 @@ class SnapshotProgress:
 
     def report(self) -> dict[str, Any] | None:
         """Return the snapshot's part of the query's progress; None without a snapshot."""
-        return self._told
+        return self._report
 
     def _log(self, state: SnapshotState) -> None:
-        assert self._told is not None
+        assert self._report is not None
         if state.is_done:
             LOGGER.info("the snapshot is complete with this batch: about %d rows", state.rows)
             return
         table = ".".join(state.pending[0].table)
-        rate, left = self._told["rows_per_second"], self._told["estimated_seconds_left"]
+        rate, left = self._report["rows_per_second"], self._report["estimated_seconds_left"]
         LOGGER.info(
             "snapshot of %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
             table,
-            self._told["tables_completed"],
-            self._told["tables_remaining"],
+            self._report["tables_completed"],
+            self._report["tables_remaining"],
             state.rows,
             "?" if rate is None else rate,
             "?" if left is None else f"{left} s",

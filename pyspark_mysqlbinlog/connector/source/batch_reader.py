@@ -154,8 +154,8 @@ def _files_of(log: FileLog, part: RangePlan) -> FileLog:
     """
     begin = first_needed(part.start, part.pending_xa, log.position)
     first = bisect_left(log.numbers, begin.number)
-    behind = bisect_left(log.numbers, part.end.number) + 1
-    return FileLog(log.paths[first:behind], log.numbers[first:behind])
+    stop = bisect_left(log.numbers, part.end.number) + 1
+    return FileLog(log.paths[first:stop], log.numbers[first:stop])
 
 
 def _version(start: ResolvedStart, position: Position) -> str:

@@ -94,7 +94,7 @@ class LogBuffer:
         boundary: BoundaryState,
         log_bytes: int,
         *,
-        wanted: bool,
+        captured: bool,
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
@@ -104,18 +104,18 @@ class LogBuffer:
             crosses = self._crosses_cut(boundary.position)
             if crosses:
                 self._before_cut = self._tip
-            if is_change or crosses or (wanted and self._is_large(log_bytes)):
+            if is_change or crosses or (captured and self._is_large(log_bytes)):
                 self._close_span()
             self._tip = boundary
             if is_change:
                 self._changes.append(boundary)
-            if wanted:
+            if captured:
                 self._take_transaction(boundary, rows, pieces)
                 self._changed.notify_all()
             self._open.log_bytes += log_bytes
-            if wanted and self._open.log_bytes >= self._granularity:
+            if captured and self._open.log_bytes >= self._granularity:
                 self._close_span()
-            elif is_change and not wanted:
+            elif is_change and not captured:
                 self._open.skip_to(boundary)
             self._transaction, self._transaction_kept = [], 0
 
@@ -136,17 +136,17 @@ class LogBuffer:
             at, last_end = 0, run.start - log_bytes
             after_run = boundary_at(ends[-1])
             while at < len(ends):
-                behind = self._uncut(run, at, last_end, after_run)
-                if behind > at:
-                    self._extend(run, at, behind, ends[behind - 1] - last_end, boundary_at)
+                stop = self._uncut(run, at, last_end, after_run)
+                if stop > at:
+                    self._extend(run, at, stop, ends[stop - 1] - last_end, boundary_at)
                 else:
-                    behind = at + 1
-                    size = kept[behind] - kept[at]
+                    stop = at + 1
+                    size = kept[stop] - kept[at]
                     if size:
-                        self._append(size, partial(_packed, run, at, behind))
-                    self.boundary(boundary_at(ends[at]), ends[at] - last_end, wanted=size > 0)
-                last_end = ends[behind - 1]
-                at = behind
+                        self._append(size, partial(_packed, run, at, stop))
+                    self.boundary(boundary_at(ends[at]), ends[at] - last_end, captured=size > 0)
+                last_end = ends[stop - 1]
+                at = stop
             if kept[-1]:
                 self._changed.notify_all()
 
@@ -270,11 +270,11 @@ class LogBuffer:
             if last is not None and until is not None and last.position > until:
                 last = None
             spans = self._spans
-            begin = spans.behind(start)
-            end = len(spans) if until is None else spans.behind(until)
-            if last is not None and spans.behind(last.position) < end:
+            begin = spans.index_after(start)
+            end = len(spans) if until is None else spans.index_after(until)
+            if last is not None and spans.index_after(last.position) < end:
                 # Some are after that DDL: the batch ends there, if its limits reach so far.
-                end = spans.behind(last.position)
+                end = spans.index_after(last.position)
                 if max(spans.within(begin, most_bytes, most_rows), begin + 1) >= end:
                     best = last
             if best is None and begin < end:
@@ -316,7 +316,7 @@ class LogBuffer:
         with self._changed:
             if self.is_full:
                 return not self._unlimited
-            begin = self._spans.behind(start)
+            begin = self._spans.index_after(start)
             return self._spans.within(begin, most_bytes, most_rows) < len(self._spans)
 
     def spans(self, start: Position, end: Position) -> list[Span] | None:
@@ -327,11 +327,11 @@ class LogBuffer:
             if self._open.end is not None and end > self._open.start.position:
                 return None
             spans = self._spans
-            begin, behind = spans.behind(start), spans.behind(end)
-            for at, place in ((begin, start), (behind, end)):
+            begin, stop = spans.index_after(start), spans.index_after(end)
+            for at, place in ((begin, start), (stop, end)):
                 if at < len(spans) and spans[at].start.position < place:
                     return None  # inside a span
-            return spans.slice(begin, behind)
+            return spans.slice(begin, stop)
 
     def finished(self) -> list[Span]:
         """Return all spans, when the tail has finished."""
@@ -347,7 +347,7 @@ class LogBuffer:
     def release(self, upto: Position) -> None:
         """Release everything up to `upto`: Spark will not ask for it again."""
         with self._changed:
-            self._spans.release(self._spans.behind(upto))
+            self._spans.release(self._spans.index_after(upto))
             while self._changes and self._changes[0].position <= upto:
                 self._changes.popleft()
             self._base = max(self._base, upto)
@@ -394,44 +394,44 @@ class LogBuffer:
         here = after_run.position._replace(pos=ends[at])
         if self._is_change(after_run.history) or self._crosses_cut(here):
             return at
-        behind, cut = len(ends), self._cut
+        stop, cut = len(ends), self._cut
         if cut is not None and cut.number == here.number and here <= cut:
-            behind = bisect_right(ends, cut.pos, at)
+            stop = bisect_right(ends, cut.pos, at)
         if self._open.is_kept:
             room = min(self._room, MAX_INLINE_BYTES_PER_TASK - self._open.kept_bytes)
-            behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
+            stop = min(stop, bisect_right(kept, kept[at] + room, at + 1) - 1)
         # The first captured transaction with which the span is long enough.
         long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
-        if long_enough < behind:
+        if long_enough < stop:
             # The sum before it is small, so no other of them can be large.
             last = bisect_right(kept, kept[long_enough], long_enough + 1)
             if last < len(kept):
                 before = ends[last - 2] if last - 1 > at else last_end
                 if self._is_large(ends[last - 1] - before):
                     last -= 1
-            behind = min(behind, last)
-        return behind
+            stop = min(stop, last)
+        return stop
 
     def _extend(
         self,
         run: Run,
         at: int,
-        behind: int,
+        stop: int,
         log_bytes: int,
         boundary_at: Callable[[int], BoundaryState],
     ) -> None:
         """Do `boundary` for transactions of a run that only extend the open span."""
         ends, kept = run.ends, run.kept_until
-        self._tip = boundary_at(ends[behind - 1])
-        if kept[behind] == kept[at]:
+        self._tip = boundary_at(ends[stop - 1])
+        if kept[stop] == kept[at]:
             self._open.log_bytes += log_bytes
             return
-        last_wanted = bisect_left(kept, kept[behind], at + 1) - 1
-        events = _packed(run, at, behind) if self._open.is_kept else None
+        last_captured = bisect_left(kept, kept[stop], at + 1) - 1
+        events = _packed(run, at, stop) if self._open.is_kept else None
         size = sum(len(each.block.data) for each in events or ())
-        self._open.add(boundary_at(ends[last_wanted]), events, size)
+        self._open.add(boundary_at(ends[last_captured]), events, size)
         self._open.log_bytes += log_bytes
-        if self._open.log_bytes >= self._granularity and last_wanted == behind - 1:
+        if self._open.log_bytes >= self._granularity and last_captured == stop - 1:
             self._close_span()
 
     def _is_large(self, log_bytes: int) -> bool:
@@ -462,7 +462,7 @@ class LogBuffer:
 
     def _coarsen(self) -> None:
         """While there are too many spans, join pairs that Spark does not have, without events."""
-        while self.is_full and self._spans.coarsen(self._spans.behind(self._handed_out)):
+        while self.is_full and self._spans.coarsen(self._spans.index_after(self._handed_out)):
             pass
 
 
@@ -470,6 +470,6 @@ def _all(packed: PackedEvents | None) -> list[PackedEvents]:
     return [] if packed is None else [packed]
 
 
-def _packed(run: Run, first: int, behind: int) -> list[PackedEvents]:
+def _packed(run: Run, first: int, stop: int) -> list[PackedEvents]:
     """Return the captured events of some transactions of a run."""
-    return _all(run.pack_transactions(first, behind))
+    return _all(run.pack_transactions(first, stop))

@@ -144,7 +144,7 @@ class FileTail(LogTail):
             patience=self._patience,
             is_closed=lambda: self.buffer.closed,
             is_between=lambda: not filtering.in_transaction,
-            told_version=written_by,
+            on_version=written_by,
             on_list=self._measure,
             on_end=self.lag.heartbeat,
         )

@@ -188,7 +188,7 @@ class Lag:
             return {
                 "last_event_time": _iso(self._time) if self._time else None,
                 "delivered": {"file": committed.file, "pos": committed.pos},
-                "server": None if end is None else _told(end, self._scanned),
+                "server": None if end is None else _server_fields(end, self._scanned),
                 "bytes_behind": behind,
                 "files_behind": None if end is None else self._files_to(end.position, behind),
                 "seconds_behind": None if behind is None else self._seconds(now, behind),
@@ -304,7 +304,7 @@ class LagThread:
             self._lag.on_server_status(end, sizes, server_time(client))
 
 
-def _told(end: EndOfLog, scanned: Position) -> dict[str, Any]:
+def _server_fields(end: EndOfLog, scanned: Position) -> dict[str, Any]:
     place = max(end.position, scanned)
     return {"file": place.file, "pos": place.pos, "observed_at": _iso(int(end.observed_at))}
 

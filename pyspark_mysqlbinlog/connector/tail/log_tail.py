@@ -97,11 +97,11 @@ class LogTail(ABC):
         # The tail's thread may add entries concurrently.
         for place in [place for place in tuple(self._renamed) if place[0] <= start]:
             del self._renamed[place]
-        return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
+        return frozenset(table for position, table in tuple(self._renamed) if position <= end)
 
-    def _note_rename(self, behind: Position, table: Table) -> None:
+    def _note_rename(self, position: Position, table: Table) -> None:
         if self._captures(*table):
-            self._renamed[behind, table] = None
+            self._renamed[position, table] = None
 
     def _first_needed(self, start: Position) -> Position:
         """Return the first position whose rows a reading from `start` on may return."""

@@ -135,13 +135,13 @@ class PreparedXaSearch:
         for begin in reversed(begins):
             if begin.order >= self.before.order:
                 continue
-            is_told, prepared = self._last_of(begin, xid)
+            is_found, prepared = self._last_of(begin, xid)
             if prepared is not None:
                 found, tables = self._captured(prepared, xid)
                 if found is not None:
                     self._check_unchanged(found, tables, commit)
                 return found
-            if is_told:
+            if is_found:
                 break
         oldest = f", whose files begin with {begins[0].file}" if begins else ""
         error = UnsupportedTransactionError(
@@ -155,14 +155,14 @@ class PreparedXaSearch:
 
     def _last_of(self, begin: Position, xid: str) -> tuple[bool, _Prepared | None]:
         """Return whether a file mentions the xid, and its XA PREPARE if still pending."""
-        is_told = False
+        is_found = False
         prepared: _Prepared | None = None
         boundary = begin
         for event in self._statements(begin):
             if event.type == _XA_PREPARE:
                 prepare = XaPrepare.parse(event.body)
                 if prepare.xid == xid:
-                    is_told = True
+                    is_found = True
                     prepared = _Prepared(boundary, event.start, event.end)
                     if prepare.one_phase:
                         prepared = None
@@ -171,9 +171,9 @@ class PreparedXaSearch:
                 statement = _statement(event)
                 if statement.kind in _DECISIONS:
                     if statement.xid == xid:
-                        is_told, prepared = True, None
+                        is_found, prepared = True, None
                     boundary = begin._replace(pos=event.end)
-        return is_told, prepared
+        return is_found, prepared
 
     def _captured(
         self, prepared: _Prepared, xid: str
@@ -181,24 +181,24 @@ class PreparedXaSearch:
         """Return the transaction if it has captured rows, and their tables."""
         state = TransactionState()
         begin = prepared.begin
-        wanted: dict[int, Table | None] = {}
+        captured: dict[int, Table | None] = {}
         tables: set[Table] = set()
         for event in self._inside(self.log.events(prepared.begin), prepared.begin):
             if not state.in_progress:
                 begin = begin._replace(pos=event.start)
-                wanted.clear()
+                captured.clear()
                 tables.clear()
             if event.start == prepared.start:
                 break
             if event.type == _TABLE_MAP:
                 table_id, database, table = parse_table_name(event.body)
-                is_wanted = database not in SYSTEM_DATABASES and self.captures(database, table)
-                wanted[table_id] = (database, table) if is_wanted else None
+                is_captured = database not in SYSTEM_DATABASES and self.captures(database, table)
+                captured[table_id] = (database, table) if is_captured else None
             elif event.type in OPERATIONS:
                 table_id = table_id_of(event.body)
-                if table_id not in DUMMY_TABLE_IDS or table_id in wanted:
+                if table_id not in DUMMY_TABLE_IDS or table_id in captured:
                     # Without table map: the reading of its rows reports it.
-                    name = wanted.get(table_id, ("", ""))
+                    name = captured.get(table_id, ("", ""))
                     tables |= set() if name is None else {name}
             state.follow(event, _statement(event) if event.type == _QUERY else None)
         if not tables:

@@ -62,7 +62,7 @@ class SpanIndex:
         self._spans[-1] = span
         self._ends[-1] = span.end.position
 
-    def behind(self, position: Position) -> int:
+    def index_after(self, position: Position) -> int:
         """Return how many end at or before a position: the index of the first after it."""
         return bisect_right(self._ends, position, self._first) - self._first
 

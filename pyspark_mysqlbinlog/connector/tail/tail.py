@@ -240,7 +240,7 @@ class Tail(LogTail):
                 boundary.position,
                 boundary.fingerprint,
                 blocking=True,
-                told_version=filtering.written_by,
+                on_version=filtering.written_by,
                 on_heartbeat=self._heartbeat,
             )
             self._idle = IdleReplacementCheck(self._settings, lambda: self.scanned)

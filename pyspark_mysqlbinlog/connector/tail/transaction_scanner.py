@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.gtids.tracker import GtidTracker
-from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event, at_beginning
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece
 from pyspark_mysqlbinlog.connector.tail.lag import Lag
@@ -161,7 +161,7 @@ class TransactionScanner:
             # Most runs have captured rows to their end, which is then asked for several times.
             @cache
             def boundary_at(pos: int) -> BoundaryState:
-                known = behind(self._head, run, pos)
+                known = after_event(self._head, run, pos)
                 executed = gtids.at(run, bisect_left(run.ends, pos))
                 position = Position(number, pos, run.file)
                 return BoundaryState(position, history, pending_xa, known, executed)
@@ -169,7 +169,7 @@ class TransactionScanner:
             self.boundary = boundary_at(run.end)
             self._buffer.transactions(run, self._log_bytes, boundary_at)
             gtids.executed = self.boundary.executed
-            self._tell_wanted(run)
+            self._report_captured(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
             self._begin_transaction()
@@ -210,7 +210,7 @@ class TransactionScanner:
             if self._lag is not None and self._kept_any:
                 self._lag.on_captured(end, event.timestamp)
             self._gtids.end_transaction()
-            known, executed = behind(self._head, event), self._gtids.executed
+            known, executed = after_event(self._head, event), self._gtids.executed
             self._boundary(BoundaryState(end, self.history, filtering.pending_xa, known, executed))
         elif event.type == _ROTATE:
             if self._lag is not None:
@@ -252,7 +252,7 @@ class TransactionScanner:
             self._log_bytes += xa.end - xa.begin
             self._kept_any = True
 
-    def _tell_wanted(self, run: Run) -> None:
+    def _report_captured(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
         kept = run.kept_until
         if self._lag is None or not kept[-1]:
@@ -280,7 +280,7 @@ class TransactionScanner:
     def _take_boundary(self, boundary: BoundaryState) -> None:
         self.boundary, self._late = boundary, None
         self._buffer.boundary(
-            boundary, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
+            boundary, self._log_bytes, captured=self._kept_any, rows=self._rows, pieces=self._pieces
         )
         if self._kept_any:
             self._buffer.wait_for_room()
@@ -308,7 +308,7 @@ class TransactionScanner:
         prelude = tuple(pack_events(events))
         offset = _offset_after(found)
         pending_xa, before = self._filtering.pending_xa, self._outer if offset else found
-        known = None if before is None else behind(self._head, before)
+        known = None if before is None else after_event(self._head, before)
         self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known, offset))
         if len(self._pieces) > _MAX_PIECES:
             del self._pieces[::2]

@@ -38,14 +38,14 @@ class LoggedStates:
     place: int
     is_unknown: bool = False
     _before: dict[bytes, Image] = field(default_factory=dict)
-    _behind: dict[bytes, Image] = field(default_factory=dict)
+    _after: dict[bytes, Image] = field(default_factory=dict)
 
     def add(self, key: bytes, image: Image) -> None:
         """Add an image of a row, in any order."""
         if image.place < self.place:
             self._before[key] = max(self._before.get(key, image), image)
         else:
-            self._behind[key] = min(self._behind.get(key, image), image)
+            self._after[key] = min(self._after.get(key, image), image)
 
     def add_all(self, keys: Iterable[bytes], images: Iterable[Image]) -> None:
         """Add images of rows with these keys."""
@@ -54,7 +54,7 @@ class LoggedStates:
 
     def is_changed(self, key: bytes) -> bool:
         """Return whether a row is, or may be, changed."""
-        return self.is_unknown or key in self._before or key in self._behind
+        return self.is_unknown or key in self._before or key in self._after
 
     def at_place(self, key: bytes) -> bytes | None:
         """Return the digest of a changed row as it was at the position; None if it was not there.
@@ -62,7 +62,7 @@ class LoggedStates:
         The first image from there on is of the row before its next change, unless that inserts it.
         Otherwise the last image shows what its last change has left.
         """
-        if (image := self._behind.get(key)) is not None:
+        if (image := self._after.get(key)) is not None:
             return None if image.is_after else image.digest
         image = self._before[key]
         return image.digest if image.is_after else None

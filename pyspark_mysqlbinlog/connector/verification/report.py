@@ -33,7 +33,7 @@ def as_lines(result: TableResult) -> Iterator[str]:
 
 
 def _summary(result: TableResult) -> str:
-    told = f"{_counted(result.rows, 'row')} in MySQL and {result.delta_rows:,} in Delta"
+    counts = f"{_counted(result.rows, 'row')} in MySQL and {result.delta_rows:,} in Delta"
     total = sum(result.counts.values())
     kinds = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in sorted(result.counts.items()))
     found = f"{_counted(total, 'difference')}: {kinds}" if total else "no difference"
@@ -42,7 +42,7 @@ def _summary(result: TableResult) -> str:
         found += f" up to {result.position}, after which the binlog changes {changed}"
     if result.unconfirmed:
         found += f"; {result.unconfirmed:,} not confirmed"
-    return f"{told}, {found} ({result.seconds:.1f} s)"
+    return f"{counts}, {found} ({result.seconds:.1f} s)"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -50,12 +50,12 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _described(difference: Difference) -> str:
-    told = ", ".join(f"{name}={_shown(value)}" for name, value in difference.row.items())
+    text = ", ".join(f"{name}={_shown(value)}" for name, value in difference.row.items())
     if difference.columns:
-        told += f" (in {', '.join(difference.columns)})"
+        text += f" (in {', '.join(difference.columns)})"
     if difference.server is not None:
-        told += f" ({difference.server} times in MySQL, {difference.delta} in Delta)"
-    return told
+        text += f" ({difference.server} times in MySQL, {difference.delta} in Delta)"
+    return text
 
 
 def _shown(value: Any) -> str:
@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
 
 def as_json(result: TableResult) -> str:
     """One line; docs/reference/command-line.md lists its fields."""
-    told: Mapping[str, Any] = {
+    fields: Mapping[str, Any] = {
         "table": result.name,
         "rows": result.rows,
         "delta_rows": result.delta_rows,
@@ -78,16 +78,16 @@ def as_json(result: TableResult) -> str:
         "position": result.position,
         "duration_seconds": round(result.seconds, 3),
     }
-    return json.dumps(told, ensure_ascii=False, default=_as_text)
+    return json.dumps(fields, ensure_ascii=False, default=_as_text)
 
 
 def _as_dict(difference: Difference) -> Mapping[str, Any]:
-    told: dict[str, Any] = {"kind": difference.kind, "row": dict(difference.row)}
+    fields: dict[str, Any] = {"kind": difference.kind, "row": dict(difference.row)}
     if difference.columns:
-        told["columns"] = list(difference.columns)
+        fields["columns"] = list(difference.columns)
     if difference.server is not None:
-        told |= {"in_mysql": difference.server, "in_delta": difference.delta}
-    return told
+        fields |= {"in_mysql": difference.server, "in_delta": difference.delta}
+    return fields
 
 
 def _as_text(value: Any) -> str:

@@ -145,8 +145,8 @@ class Verifier:
             except Exception as error:
                 if not may_concern_table(error):
                     raise store_error(error) from error
-                told = " ".join(str(error).split())
-                result = TableResult(table, reason=f"{type(error).__name__}: {told}")
+                message = " ".join(str(error).split())
+                result = TableResult(table, reason=f"{type(error).__name__}: {message}")
             yield replace(result, seconds=monotonic() - began)
 
     def _look(self) -> tuple[ComparedServer, list[TableSchema]]:

@@ -111,13 +111,13 @@ class TransactionScanState(NamedTuple):
 
     Attributes
     ----------
-    wanted_ids : ids of the tables announced in it, and whether these are captured.
+    captured_ids : ids of the tables announced in it, and whether these are captured.
     frame_waits : GTID and BEGIN have not been kept yet.
     text_waits : the statement's text has not been kept yet.
     rows_seen : the statement already has rows: the next table map begins another statement.
     """
 
-    wanted_ids: dict[int, bool]
+    captured_ids: dict[int, bool]
     frame_waits: bool
     text_waits: bool
     rows_seen: bool
@@ -128,7 +128,7 @@ class EventFilter:
 
     Parameters
     ----------
-    wants : whether changes of (database, table) are captured.
+    captures : whether changes of (database, table) are captured.
     pending_xa : prepared XA transactions, in the order in which they were prepared: an xid, or the
         text of a `PreparedXa` for one with captured rows.
     server_version : of the server that wrote the binlog, until a FORMAT_DESCRIPTION contains it.
@@ -149,7 +149,7 @@ class EventFilter:
 
     def __init__(
         self,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         pending_xa: tuple[str, ...] = (),
         server_version: str = "",
         *,
@@ -157,7 +157,7 @@ class EventFilter:
         earlier_xa: Callable[[str, Event], PreparedXa | None] | None = None,
         check_others: Callable[[LoggedStatement], None] | None = None,
     ) -> None:
-        self._wants = wants
+        self._captures = captures
         self._check_others = check_others
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
@@ -181,7 +181,7 @@ class EventFilter:
         # The events that a reader starting inside the transaction needs first.
         self._group_events: list[Event] = []
         self._statement_events: list[Event] = []
-        self._wanted_ids: dict[int, bool] = {}
+        self._captured_ids: dict[int, bool] = {}
         self._kept_rows_events = 0
 
     def written_by(self, server_version: str) -> None:
@@ -217,7 +217,7 @@ class EventFilter:
         if not transaction.in_group or transaction.is_statement:
             return None
         return TransactionScanState(
-            self._wanted_ids,
+            self._captured_ids,
             bool(self._frame),
             self._rows_query is not None,
             transaction.rows_seen,
@@ -225,7 +225,7 @@ class EventFilter:
 
     def is_captured_id(self, table_id: int) -> bool:
         """Whether the table that a table map announced under this id is captured."""
-        return self._wanted_ids[table_id]
+        return self._captured_ids[table_id]
 
     def advance_transactions(self) -> None:
         """Record that the compiled scan has passed whole transactions, by the rules of `feed`."""
@@ -255,7 +255,7 @@ class EventFilter:
         """
         self.statement = self.outcome = None
         self.ended = False
-        self._wanted_ids.update(new_ids)
+        self._captured_ids.update(new_ids)
         if is_new_statement:
             self._statement_events = []
         self._statement_events.extend(statement)
@@ -334,7 +334,7 @@ class EventFilter:
             unsafe_events.check_incident(event)
         elif kind == _EXECUTE_LOAD_QUERY:
             logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
-            unsafe_events.check_statement(logged, self._wants, self._check_others)
+            unsafe_events.check_statement(logged, self._captures, self._check_others)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
             unsafe_events.check_unknown_event(event)
         return []
@@ -351,15 +351,15 @@ class EventFilter:
             unsafe_events.check_outside(event)
         transaction.rows_seen = True
         table_id = table_id_of(event.body)
-        wanted = self._wanted_ids.get(table_id)
-        if wanted is None:
+        captured = self._captured_ids.get(table_id)
+        if captured is None:
             if table_id in DUMMY_TABLE_IDS:  # has no rows: it only ends the statement
                 return []
             unsafe_events.check_unmapped_rows(event, table_id)
-        self._kept_rows_events += bool(wanted)
+        self._kept_rows_events += bool(captured)
         if transaction.is_statement and int.from_bytes(event.body[6:8], "little") & STMT_END_FLAG:
             self._forget()
-        return [event] if wanted else []
+        return [event] if captured else []
 
     def _table_map(self, event: Event) -> list[Event]:
         transaction = self._transaction
@@ -374,9 +374,9 @@ class EventFilter:
             self._rows_query = None
         self._statement_events.append(event)
         table_id, database, table = parse_table_name(event.body)
-        wanted = database not in SYSTEM_DATABASES and self._wants(database, table)
-        self._wanted_ids[table_id] = wanted
-        if not wanted:
+        captured = database not in SYSTEM_DATABASES and self._captures(database, table)
+        self._captured_ids[table_id] = captured
+        if not captured:
             return []
         return [*self._take_frame(), event]
 
@@ -428,18 +428,18 @@ class EventFilter:
         is_alone = self._transaction.is_standalone(kind)
         kept: list[Event] = []
         if statement.renames and (pending := self._unlocked.intersection(self.pending_xa)):
-            unsafe_events.check_renamed(statement, self._wants, pending)
+            unsafe_events.check_renamed(statement, self._captures, pending)
         if kind is _KIND.DML and statement.whole_table and is_alone:
             # A client's statement is between BEGIN and COMMIT. A standalone one is from the server,
             # which emptied a MEMORY table at startup.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
-            unsafe_events.check_statement(logged, self._wants, self._check_others)
+            unsafe_events.check_statement(logged, self._captures, self._check_others)
         elif kind is _KIND.UNKNOWN:
             unsafe_events.check_unknown_statement(logged)
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
             if kind is _KIND.TRUNCATE and self._truncates and event.flags & THREAD_SPECIFIC_FLAG:
-                unsafe_events.check_flagged_truncate(statement, self._wants)
+                unsafe_events.check_flagged_truncate(statement, self._captures)
             self.statement = logged
             if self._keeps(statement):
                 kept = [*self._take_frame(), event]
@@ -454,7 +454,7 @@ class EventFilter:
                 return False
             if statement.kind is _KIND.DROP_DATABASE:
                 return True  # its text does not name the tables
-        return any(self._wants(*name) for name in statement.tables or ())
+        return any(self._captures(*name) for name in statement.tables or ())
 
     def _savepoint(self, name: str) -> None:
         if self._transaction.in_group:
@@ -493,7 +493,7 @@ class EventFilter:
         self._group_events = []
         self._statement_events = []
         self._kept_rows_events = 0
-        self._wanted_ids.clear()
+        self._captured_ids.clear()
 
     def _xa_prepare(self, event: Event) -> list[Event]:
         if not self._transaction.in_group:

@@ -165,7 +165,7 @@ def check_unknown_statement(logged: LoggedStatement) -> NoReturn:
 
 def check_statement(
     logged: LoggedStatement,
-    wants: Captures,
+    captures: Captures,
     check_others: Callable[[LoggedStatement], None] | None = None,
 ) -> None:
     """Raise for DML or CREATE TABLE … SELECT as a statement, of a captured or an unknown table.
@@ -174,12 +174,12 @@ def check_statement(
     """
     statement = logged.statement
     tables = statement.tables
-    wanted = None if tables is None else [name for name in tables if wants(*name)]
-    if wanted == []:
+    captured = None if tables is None else [name for name in tables if captures(*name)]
+    if captured == []:
         if check_others is not None:
             check_others(logged)
         return
-    name = ".".join(wanted[0]) if wanted else None
+    name = ".".join(captured[0]) if captured else None
     what = name or "an unknown table"
     raise StatementFormatError(
         f"a change of {what} was logged as a statement, not as rows: {statement.head!r}; set"
@@ -189,7 +189,7 @@ def check_statement(
     )
 
 
-def check_flagged_truncate(statement: Statement, wants: Captures) -> None:
+def check_flagged_truncate(statement: Statement, captures: Captures) -> None:
     """Raise for a TRUNCATE with the flag of temporary tables, if its table is captured.
 
     A temporary table may hide the captured one. In a procedure the flag is set from the first
@@ -198,7 +198,7 @@ def check_flagged_truncate(statement: Statement, wants: Captures) -> None:
     format it logs all statements.
     """
     for name in statement.tables or ():
-        if wants(*name) and not statement.server_made:
+        if captures(*name) and not statement.server_made:
             raise UnsupportedEventError(
                 f"{statement.head!r} emptied a captured table or a temporary table of its name, and"
                 " the binlog does not show which; exclude the table, remove truncate from the"

@@ -5,7 +5,7 @@ from typing_extensions import Buffer
 
 class Scanner:
     def __init__(self, *, whole_maps: bool) -> None: ...
-    def learn(self, body: bytes, wanted: bool) -> None: ...
+    def learn(self, body: bytes, captured: bool) -> None: ...
     def forget_maps(self) -> None: ...
     def open(
         self,
@@ -23,7 +23,7 @@ class Scanner:
     def scan_transactions(self) -> None: ...
     def scan_group(
         self,
-        wanted_ids: dict[int, bool],
+        captured_ids: dict[int, bool],
         *,
         frame_waits: bool,
         text_waits: bool,

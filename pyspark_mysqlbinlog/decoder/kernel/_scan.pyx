@@ -105,9 +105,9 @@ cdef class Scanner:
 
     # --- tables
 
-    def learn(self, bytes body, bint wanted):
+    def learn(self, bytes body, bint captured):
         """Add a table map's body that Python has parsed; its table's rows may now be passed."""
-        self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), wanted)
+        self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), captured)
 
     def forget_maps(self):
         """Require every captured table's map to be parsed again."""
@@ -142,19 +142,19 @@ cdef class Scanner:
         with nogil:
             self.native.scan_transactions()
 
-    def scan_group(self, dict wanted_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
+    def scan_group(self, dict captured_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
                    int64_t ask_at):
-        """Scan rows, table maps and texts, inside a transaction that has announced `wanted_ids`.
+        """Scan rows, table maps and texts, inside a transaction that has announced `captured_ids`.
 
         `frame_waits`: its GTID and BEGIN have not been passed on; `text_waits` and `rows_seen` as
         the attributes. It stops after the first rows event that ends at `ask_at` or later.
         """
         cdef uint64_t table_id
-        cdef bint wanted
+        cdef bint captured
         self._check_chunk()
         self.native.ids.clear()
-        for table_id, wanted in wanted_ids.items():
-            self.native.ids.set(table_id, wanted)
+        for table_id, captured in captured_ids.items():
+            self.native.ids.set(table_id, captured)
         with nogil:
             self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
 

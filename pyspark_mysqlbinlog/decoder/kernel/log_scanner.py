@@ -108,8 +108,8 @@ class Run:
     def time_of(self, transaction: int) -> int:
         """Return the commit time of one of its transactions that has captured events."""
         # The captured events of a transaction end with its COMMIT.
-        behind = self._endings[2][transaction + 1]
-        _, _, data = self._scanner.pack(behind - 1, behind)
+        stop = self._endings[2][transaction + 1]
+        _, _, data = self._scanner.pack(stop - 1, stop)
         return int.from_bytes(data[:4], "little")
 
     def last_at(self, pos: int) -> tuple[int, int]:
@@ -120,15 +120,15 @@ class Run:
         """Pack the captured events; None if there are none."""
         return self._pack(0, self._scanner.segment_count)
 
-    def pack_transactions(self, first: int, behind: int) -> PackedEvents | None:
+    def pack_transactions(self, first: int, stop: int) -> PackedEvents | None:
         """Pack the captured events of some of its transactions; None if there are none."""
         segments = self._endings[2]
-        return self._pack(segments[first], segments[behind])
+        return self._pack(segments[first], segments[stop])
 
-    def _pack(self, first: int, behind: int) -> PackedEvents | None:
-        if first == behind:
+    def _pack(self, first: int, stop: int) -> PackedEvents | None:
+        if first == stop:
             return None
-        first_end, last_end, data = self._scanner.pack(first, behind)
+        first_end, last_end, data = self._scanner.pack(first, stop)
         if self._payload is not None:
             # The scan has only seen the stream.
             return packed_payload(self.file, self._payload.start, first_end, data)
@@ -136,7 +136,7 @@ class Run:
 
 
 class ScanListener(Protocol):
-    """Is told what a scan without a filter passes."""
+    """Receives what a scan without a filter passes."""
 
     def payload(self, event: Event) -> None:
         """Note a payload whose events come next."""
@@ -163,7 +163,7 @@ class LogScanner:
     ask_at : returns a position; inside a transaction, a run ends after the first rows event that
         ends there or later. Called with None, or with the offset inside a payload that is read:
         then it returns another offset.
-    listener : without a filter, is told what is passed.
+    listener : without a filter, receives what is passed.
     part : which part of payloads is read: from an offset in the first payload, and up to one in the
         payload that begins at the limit of `next`.
     """
@@ -199,8 +199,8 @@ class LogScanner:
     def learn(self, event: Event) -> None:
         """Add a table map that the filter was fed, so that the scan may pass it."""
         if event.type == _TABLE_MAP and self._filtering is not None:
-            is_wanted = self._filtering.is_captured_id(table_id_of(event.body))
-            self._scanner.learn(event.body, is_wanted)
+            is_captured = self._filtering.is_captured_id(table_id_of(event.body))
+            self._scanner.learn(event.body, is_captured)
 
     def forget_maps(self) -> None:
         """Require every captured table's map to be parsed again."""
@@ -295,7 +295,7 @@ class LogScanner:
             scanner.skip_rows()
         else:
             scanner.scan_group(
-                group.wanted_ids,
+                group.captured_ids,
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,

@@ -79,7 +79,7 @@ class _Object(list[tuple[str, Any]]):
 class _Leg:
     """The last leg of a path in a document: a key or an index, after the previous legs."""
 
-    behind: _Leg | None
+    parent: _Leg | None
     step: str | int
 
     def steps(self) -> tuple[str | int, ...]:
@@ -88,7 +88,7 @@ class _Leg:
         leg: _Leg | None = self
         while leg is not None:
             found.append(leg.step)
-            leg = leg.behind
+            leg = leg.parent
         return tuple(reversed(found))
 
 
@@ -105,7 +105,7 @@ class Numbers:
 
     Attributes
     ----------
-    untold : the paths of the numbers whose types matter and are unknown.
+    untyped : the paths of the numbers whose types matter and are unknown.
     as_they_look : every known number has the likeliest type.
     """
 
@@ -115,7 +115,7 @@ class Numbers:
         "_known",
         "_likely_integer",
         "as_they_look",
-        "untold",
+        "untyped",
     )
 
     def __init__(
@@ -130,7 +130,7 @@ class Numbers:
         self._doubles_have_points = doubles_have_points
         self._known = known
         self._likely_integer = _IS_UNSIGNED if unsigned else _IS_INTEGER
-        self.untold: list[JsonPath] = []
+        self.untyped: list[JsonPath] = []
         self.as_they_look = True
 
     def type_of(self, text: str, leg: _Leg | None) -> str:
@@ -150,12 +150,12 @@ class Numbers:
         if not matters:
             return likely
         path = () if leg is None else leg.steps()
-        told = self._known.get(path)
-        if told is None:
-            self.untold.append(path)
+        known = self._known.get(path)
+        if known is None:
+            self.untyped.append(path)
             return likely
-        self.as_they_look &= told == _IS_DOUBLE if has_point else told.endswith(_IS_INTEGER)
-        return told
+        self.as_they_look &= known == _IS_DOUBLE if has_point else known.endswith(_IS_INTEGER)
+        return known
 
 
 def binary_json(text: bytes, what: str, numbers: Numbers) -> bytes:
@@ -229,7 +229,7 @@ def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]
     inlined = _INLINED[width]
     place = 2 * width + len(values) * (width + 1)
     heads: list[bytes] = []
-    behind: list[bytes] = []
+    stored: list[bytes] = []
     longest = (1 << 8 * width) - 1
     if keys is not None:
         place += len(keys) * (width + 2)
@@ -237,7 +237,7 @@ def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]
             if place > longest:
                 return None
             heads.append(place.to_bytes(width, "little") + len(key).to_bytes(2, "little"))
-            behind.append(key)
+            stored.append(key)
             place += len(key)
     for code, value in values:
         if code in inlined:
@@ -246,12 +246,12 @@ def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]
         if place > longest:
             return None
         heads.append(bytes((code,)) + place.to_bytes(width, "little"))
-        behind.append(value)
+        stored.append(value)
         place += len(value)
     if place > longest:
         return None
     head = len(values).to_bytes(width, "little") + place.to_bytes(width, "little")
-    return b"".join((head, *heads, *behind))
+    return b"".join((head, *heads, *stored))
 
 
 def _widened(code: int, value: bytes, width: int) -> bytes:

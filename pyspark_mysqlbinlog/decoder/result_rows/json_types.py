@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.errors import MalformedResultError
 
-__all__ = ["MOST_IN_DOCUMENT", "MOST_PATHS", "NumberTypeQuery", "Told", "UntypedNumbers"]
+__all__ = ["MOST_IN_DOCUMENT", "MOST_PATHS", "NumberTypeQuery", "NumberTypes", "UntypedNumbers"]
 
 # Limit for one column.
 MOST_PATHS = 2000
@@ -44,7 +44,7 @@ class UntypedNumbers(Exception):  # noqa: N818 - not an error: the reader select
         self.paths: dict[str, set[JsonPath]] = {column: set(wanted)}
 
 
-class Told(NamedTuple):
+class NumberTypes(NamedTuple):
     """The server's data on one document.
 
     size : None if it is unknown.
@@ -87,17 +87,17 @@ class NumberTypeQuery:
         listed = ", ".join(f"IFNULL({each}, '')" for each in answers)
         return f"CONCAT_WS(',', {listed})"
 
-    def told(self, answer: bytes, what: str) -> Told:
+    def parse(self, answer: bytes, what: str) -> NumberTypes:
         """Parse the server's answer for one row; MalformedResultError."""
         if not self.paths:
-            return Told({}, None)
+            return NumberTypes({}, None)
         size, *types = answer.decode("latin-1").split(",")
         if len(types) != len(self.paths) or not (size.isdecimal() or not size):
             raise MalformedResultError(
                 f"{what}: expected its size and the types of {len(self.paths)} paths with it,"
                 f" found {len(answer)} bytes with {len(types)} types"
             )
-        return Told(dict(zip(self.paths, types, strict=True)), int(size) if size else None)
+        return NumberTypes(dict(zip(self.paths, types, strict=True)), int(size) if size else None)
 
 
 def _extracted(column: str, path: JsonPath) -> str:

@@ -45,7 +45,7 @@ class RowImageEncoder(Protocol):
 def read_rows(
     client: Asks,
     plan: ResultPlan,
-    behind: str = "",
+    clauses: str = "",
     make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
 ) -> Iterator[bytes]:
     """Yield the images of a table's rows, in parts as `read_images` gives them.
@@ -56,7 +56,7 @@ def read_rows(
     Parameters
     ----------
     client : in a session for raw rows (`ReplicaClient.begin_raw_rows`).
-    behind : SQL after the table's name: FORCE INDEX, WHERE, ….
+    clauses : SQL after the table's name: FORCE INDEX, WHERE, ….
     make : makes the selected implementation.
 
     Raises
@@ -68,7 +68,7 @@ def read_rows(
         images = make(plan)
         try:
             # The names are quoted, and the rest is generated here.
-            sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {behind}"
+            sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {clauses}"
             result = client.prepared(sql)
         except ServerError as error:
             if error.code not in _NO_SUCH_FUNCTION or not plan.asks_for_sizes:
@@ -77,13 +77,13 @@ def read_rows(
             continue
         try:
             yield from read_images(result, images)
-        except UntypedNumbers as untold:
-            plan = plan.asking(_all_untold(result, images, untold))
+        except UntypedNumbers as untyped:
+            plan = plan.asking(_all_untyped(result, images, untyped))
         else:
             return
 
 
-def _all_untold(
+def _all_untyped(
     result: ResultSet, images: RowImageEncoder, first: UntypedNumbers
 ) -> dict[str, set[JsonPath]]:
     """Read the result to its end; return the untyped numbers of all remaining rows."""
@@ -93,8 +93,8 @@ def _all_untold(
             continue
         try:
             images.encode_row(payload)
-        except UntypedNumbers as untold:
-            for column, more in untold.paths.items():
+        except UntypedNumbers as untyped:
+            for column, more in untyped.paths.items():
                 paths.setdefault(column, set()).update(more)
     return paths
 

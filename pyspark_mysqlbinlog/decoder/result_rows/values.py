@@ -346,23 +346,23 @@ class _JsonEncoder:
         column = self._column
         what, asked = column.what, column.numbers
         raw, end = _lenenc(what, data, pos)
-        told = asked.told(self._answer, what)
+        answered = asked.parse(self._answer, what)
         has_points = column.doubles_have_points
-        numbers = Numbers(column.typed, told.types, doubles_have_points=has_points)
+        numbers = Numbers(column.typed, answered.types, doubles_have_points=has_points)
         document = binary_json(raw, what, numbers)
-        if numbers.untold:
-            is_large = len(numbers.untold) > MOST_IN_DOCUMENT
+        if numbers.untyped:
+            is_large = len(numbers.untyped) > MOST_IN_DOCUMENT
             if not (asked.is_full or (is_large and asked.paths)):
-                raise UntypedNumbers(column.schema.name, numbers.untold)
+                raise UntypedNumbers(column.schema.name, numbers.untyped)
             unsigned = Numbers(
-                column.typed, told.types, unsigned=True, doubles_have_points=has_points
+                column.typed, answered.types, unsigned=True, doubles_have_points=has_points
             )
             likely = {len(document), len(binary_json(raw, what, unsigned))}
-            if not numbers.as_they_look or told.size not in likely:
-                raise self._untellable(len(numbers.untold))
+            if not numbers.as_they_look or answered.size not in likely:
+                raise self._untypable(len(numbers.untyped))
         return _prefixed(what, column.size, document), end
 
-    def _untellable(self, count: int) -> UnrepresentableValueError:
+    def _untypable(self, count: int) -> UnrepresentableValueError:
         return UnrepresentableValueError(
             f"{self._column.what} holds a document with {count} numbers of unknown type, and types"
             f" are selected for at most {MOST_IN_DOCUMENT} of one document and {MOST_PATHS} of the"

@@ -26,15 +26,15 @@ class CannotFollowError(Exception):
     """The effect of a statement on the rows is unknown; the message contains the reason."""
 
 
-def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mapping[str, str]:
+def renamed(before: TableSchema, after: TableSchema, statement: str | None) -> Mapping[str, str]:
     """Return the new name of each column that remains: name before -> name after.
 
-    told : the statement in between, if the stream has a row for it.
+    statement : the statement in between, if the stream has a row for it.
 
     Raises CannotFollowError if the statement may have changed rows.
     """
-    if told is not None:
-        return _of_statement(before, after, told)
+    if statement is not None:
+        return _of_statement(before, after, statement)
     old = {fold(column.name): column.name for column in before.columns}
     new = {fold(column.name): column.name for column in after.columns}
     gone = [name for folded, name in old.items() if folded not in new]
@@ -46,20 +46,20 @@ def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mappin
     return names | dict(zip(gone, come, strict=False))
 
 
-def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping[str, str]:
-    shown = f"{without_literals(told)[:200]!r}"
-    not_told = f"a statement changed rows without row events: {shown}"
+def _of_statement(before: TableSchema, after: TableSchema, statement: str) -> Mapping[str, str]:
+    shown = f"{without_literals(statement)[:200]!r}"
+    reason = f"a statement changed rows without row events: {shown}"
     try:
-        alter = parse_alter(told)
+        alter = parse_alter(statement)
     except MySQLBinlogError:
-        raise CannotFollowError(not_told) from None
+        raise CannotFollowError(reason) from None
     rest = replace(alter, drops=[])
     dropped = {fold(name) for name, _ in alter.drops}
     kept = replace(
         before, columns=tuple(each for each in before.columns if fold(each.name) not in dropped)
     )
     if alter_effect(rest, kept, after) is not DdlEffect.SHAPE_ONLY:
-        raise CannotFollowError(not_told)
+        raise CannotFollowError(reason)
     came_from = _came_from(alter)
     new = {fold(column.name): column.name for column in after.columns}
     names = {
@@ -73,7 +73,7 @@ def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping
     came = {fold(now): fold(was) for was, now in names.items()}
     if any(folded in held and came.get(folded) != folded for folded in new):
         # The column names are the same, but the columns differ.
-        raise CannotFollowError(not_told)
+        raise CannotFollowError(reason)
     return names
 
 

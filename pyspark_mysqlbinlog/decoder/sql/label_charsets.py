@@ -72,12 +72,12 @@ def label_of_lost_letters(column: ColumnSchema) -> str | None:
     return next((label for label in column.labels if "?" in label), None)
 
 
-def with_letters(shown: TableSchema, told: TableSchema) -> TableSchema:
+def with_letters(shown: TableSchema, declared: TableSchema) -> TableSchema:
     """Return a table from the server, with the letters that its statements had in labels.
 
-    told : the same table, from its own statements.
+    declared : the same table, from its own statements.
     """
-    known = {column.name: column for column in told.columns if column.labels}
+    known = {column.name: column for column in declared.columns if column.labels}
     columns = [
         replace(column, labels=known[column.name].labels)
         if column.name in known and _shown(known[column.name]) == column.labels

@@ -1,7 +1,8 @@
 """Where MySQL's character sets differ from Python's codecs of the same kind.
 
-Made from a live server by tests/charset_sweep.py: don't edit. For each character set the
-first code and the characters that it and the codes after it have; ? is no character.
+Made from a live server by tests/helpers/values/charset_sweep.py: don't edit. For each
+character set the first code and the characters that it and the codes after it have; ? is
+no character.
 """
 
 from __future__ import annotations

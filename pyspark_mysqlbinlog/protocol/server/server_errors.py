@@ -92,7 +92,7 @@ def refused(
         if code == 0:
             # pymysql's own message about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
-        return _told(code, text, address, doing, login)
+        return _from_error_number(code, text, address, doing, login)
     if isinstance(error, RuntimeError) and _LOCAL_FILE in str(error):
         return ConnectionFailedError(
             f"{address} requested a file of this machine while {doing}; nothing was sent. No MySQL"
@@ -129,7 +129,9 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
     )
 
 
-def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
+def _from_error_number(
+    code: int, text: str, address: str, doing: str, login: Login | None
+) -> MySQLBinlogError:
     """Return the error for one with a number, either the server's or the client's."""
     of_account = account_error(code, text, address, doing)
     if of_account is not None:
@@ -292,8 +294,8 @@ def is_identity_clash(code: int, text: str) -> bool:
     server_id (measured on 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8).
     """
     lower = text.lower()
-    is_told = any(words in lower for words in ("same server_uuid", "same server_id"))
-    return code == _MARIADB_SAME_ID or (code == 1236 and is_told)
+    names_clash = any(words in lower for words in ("same server_uuid", "same server_id"))
+    return code == _MARIADB_SAME_ID or (code == 1236 and names_clash)
 
 
 def log_replaced(found: str, file: str | None, position: int | None) -> BinlogReplacedError:

@@ -1,6 +1,6 @@
-"""The errors of checkpoints that a query can't go on from.
+"""Errors of checkpoints from which a query cannot resume.
 
-The server is this module's own, for its files are purged.
+The module has a server of its own, because binlog files are purged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from helpers.streams.spark_session import Reads
 
 @pytest.fixture
 def checkpoint(shop: Server, account: Account, tmp_path: Path) -> tuple[Reads, Path]:
-    """A checkpoint of a query on shop.orders that has delivered something."""
+    """Return reads and the checkpoint of a query on shop.orders that has delivered rows."""
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     shop.execute("REPLACE INTO shop.orders VALUES (100, LEFT(UUID(), 20))")
     path = tmp_path / "checkpoint"
@@ -44,7 +44,7 @@ def rewrite_newest_offset(checkpoint: Path, **changes: Any) -> None:
     ],
     ids=["newer version", "past the end"],
 )
-def test_checkpoint_that_does_not_fit(
+def test_checkpoint_of_newer_version_or_past_the_end_is_rejected(
     *,
     changes: dict[str, Any],
     name: str,
@@ -61,7 +61,7 @@ def test_checkpoint_that_does_not_fit(
 
 
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
-def test_checkpoint_of_another_server(
+def test_checkpoint_of_another_server_is_rejected(
     *,
     trigger: dict[str, Any] | None,
     checkpoint: tuple[Reads, Path],
@@ -80,7 +80,7 @@ def test_checkpoint_of_another_server(
 
 
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
-def test_checkpoint_whose_file_was_purged(
+def test_checkpoint_in_purged_file_is_rejected_unless_fail_on_data_loss_is_false(
     trigger: dict[str, Any] | None,
     checkpoint: tuple[Reads, Path],
     shop: Server,
@@ -100,7 +100,7 @@ def test_checkpoint_whose_file_was_purged(
     assert "the server no longer has this binlog" in error.message
     assert "new checkpoint" in error.message
     assert f"at {file}:" in error.message
-    # It says how to go on.
+    # The error contains a remedy.
     assert "set failOnDataLoss=false" in error.message
     shop.execute(
         "DELETE FROM shop.orders WHERE id = 101", "INSERT INTO shop.orders VALUES (101, 'later')"

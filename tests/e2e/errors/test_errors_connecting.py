@@ -1,4 +1,4 @@
-"""The errors of what comes before a first row: the way to the server, accounts, names."""
+"""Errors before the first row: connection, accounts, settings and names."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ from helpers.servers.base import free_port
 from helpers.streams.spark_session import Reads
 
 
-def test_wrong_host(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_unknown_host_fails_without_retry(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     error = reading(account(shop), host="no-such-host.invalid", tables="shop.orders")
     assert error.name == "ConnectionFailedError"
     assert error.message.startswith("unknown host: no-such-host.invalid:")
     assert error.message.endswith("check the option host")
-    # Another try would find nothing either.
+    # A retry would not find the host either.
     assert "gave up after" not in error.message
 
 
-def test_closed_port(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_closed_port_fails_after_three_tries(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     port = free_port()
     error = reading(account(shop), port=port, tables="shop.orders")
     assert error.name == "ConnectionFailedError"
@@ -36,7 +40,7 @@ def test_closed_port(shop: Server, account: Account, reading: Callable[..., Show
 
 
 class Listener:
-    """Somebody who greets whoever connects, and says nothing more."""
+    """A server that sends a greeting to each connection, and nothing more."""
 
     def __init__(self, greeting: bytes) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -69,7 +73,7 @@ class Listener:
     ],
     ids=["silence", "ssh", "http", "cut short"],
 )
-def test_port_of_somebody_else(
+def test_port_without_a_mysql_server_raises_connection_failed_error(
     *,
     greeting: bytes,
     says: str,
@@ -92,7 +96,9 @@ def test_port_of_somebody_else(
 # --- accounts and settings
 
 
-def test_wrong_password(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_wrong_password_raises_access_denied_error(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     reads.options["password"] = SECRET + "not"
     error = reading(reads, tables="shop.orders")
@@ -102,7 +108,7 @@ def test_wrong_password(shop: Server, account: Account, reading: Callable[..., S
 
 
 @pytest.mark.parametrize("missing", ["REPLICATION SLAVE", "REPLICATION CLIENT"])
-def test_missing_replication_grant(
+def test_missing_replication_grant_raises_access_denied_error(
     missing: str, shop: Server, account: Account, fails: Fails
 ) -> None:
     (other,) = {"REPLICATION SLAVE", "REPLICATION CLIENT"} - {missing}
@@ -119,19 +125,19 @@ def test_missing_replication_grant(
     assert fails(lambda: reads.batch(tables="shop.orders")).name == "AccessDeniedError"
 
 
-def test_missing_select_on_a_named_table(
+def test_missing_select_on_a_named_table_raises_unknown_table_error(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     here = shop.position()
     reads = account(shop, REPLICATION)
-    # From behind its CREATE TABLE, so that only the server could tell its columns.
+    # After the CREATE TABLE, so that only the server could provide the columns.
     error = reading(reads, tables="shop.orders", startingOffset=f"{here[0]}:{here[1]}")
     assert error.name == "UnknownTableError"
     assert "SELECT grant" in error.message
     assert error.message.endswith("(table shop.orders)")
 
 
-def test_missing_select_under_a_glob(
+def test_missing_select_on_every_table_of_a_glob_raises_access_denied_error(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     here = shop.position()
@@ -142,7 +148,7 @@ def test_missing_select_under_a_glob(
     assert error.message.endswith("GRANT SELECT ON `shop`.* to this account")
 
 
-def test_missing_select_on_some_tables_under_a_glob_shows_with_the_first_row(
+def test_missing_select_on_some_tables_of_a_glob_fails_at_their_first_row(
     shop: Server, account: Account, fails: Fails
 ) -> None:
     shop.execute("CREATE TABLE shop.seen (id INT PRIMARY KEY)")
@@ -163,7 +169,7 @@ def test_missing_select_on_some_tables_under_a_glob_shows_with_the_first_row(
         ("--binlog-format=MIXED", "binlog_format is MIXED"),
     ],
 )
-def test_server_that_logs_no_rows(
+def test_server_that_logs_no_rows_raises_binlog_settings_error(
     option: str, says: str, mysql56: Server, spark: SparkSession, fails: Fails
 ) -> None:
     with MySQL56Server([option]) as server:
@@ -182,7 +188,9 @@ def test_server_that_logs_no_rows(
 # --- names
 
 
-def test_unknown_table(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_misspelled_table_raises_unknown_table_error(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     error = reading(reads, tables="shop.orders,shop.ordres")
     assert error.name == "UnknownTableError"
@@ -194,16 +202,16 @@ def test_unknown_table(shop: Server, account: Account, reading: Callable[..., Sh
     ("given", "meant"),
     [("pasword", "password"), ("startingOfset", "startingOffset"), ("table", "tables")],
 )
-def test_unknown_option(
+def test_unknown_option_is_rejected_with_a_suggestion_and_without_its_value(
     given: str, meant: str, shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
-    # Its value may be the secret: `fails` looks for it in all that is shown.
+    # The value may be a secret: `fails` checks that it is not shown.
     error = reading(account(shop), tables="shop.orders", **{given: SECRET})
     assert error.name == "OptionError"
     assert error.message == f"unknown option {given.lower()!r}: did you mean {meant}?"
 
 
-def test_wrong_option_shows_what_was_given(
+def test_invalid_option_value_is_shown_in_the_error(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     error = reading(account(shop), tables="shop.orders", heartbeatInterval="soon")

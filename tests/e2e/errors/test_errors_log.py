@@ -1,4 +1,4 @@
-"""The errors of what a log holds: statements, damage, and columns that do not fit."""
+"""Errors caused by a binlog's contents: statements, damage, and columns that do not match."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def path_reader(spark: SparkSession, path: Path, tables: str) -> Callable[[], An
     return lambda: spark.read.format("mysqlbinlog").options(path=str(path), tables=tables).load()
 
 
-def test_statement_format_by_path(spark: SparkSession, fails: Fails) -> None:
+def test_statement_format_in_a_file_raises_statement_format_error(
+    spark: SparkSession, fails: Fails
+) -> None:
     log = CAPTURED / "statements.001.binlog"
     error = fails(path_reader(spark, log, "fx_statements.t"))
     assert error.name == "StatementFormatError"
@@ -30,7 +32,7 @@ def test_statement_format_by_path(spark: SparkSession, fails: Fails) -> None:
 
 
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
-def test_statement_format_streamed(
+def test_statement_format_stops_the_stream_after_earlier_rows(
     trigger: dict[str, Any] | None,
     serve_captured: Callable[[str], Server],
     spark: SparkSession,
@@ -45,13 +47,13 @@ def test_statement_format_streamed(
     )
     assert error.name == "StatementFormatError"
     assert error.message.endswith("(at mysql-bin.000002:1047, table fx_statements.t)")
-    # What was logged as rows before it is delivered first.
+    # The row that was logged before the statement is delivered first.
     assert [json.loads(row.after) for row in rows] == [{"id": 1, "v": 1}]
 
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A copy of a captured log with one bit flipped inside the values of its first rows event."""
+    """Return a copy of a recorded binlog with one bit flipped in its first rows event."""
     (tmp_path / "damaged").mkdir()
     copy = tmp_path / "damaged" / "numbers.001.binlog"
     data = bytearray((CAPTURED / copy.name).read_bytes())
@@ -61,15 +63,17 @@ def damaged(tmp_path: Path) -> Path:
     return copy
 
 
-def test_bad_checksum_by_path(damaged: Path, spark: SparkSession, fails: Fails) -> None:
+def test_bad_checksum_in_a_file_raises_checksum_error(
+    damaged: Path, spark: SparkSession, fails: Fails
+) -> None:
     error = fails(path_reader(spark, damaged, "fx_numbers.*"))
     assert error.name == "ChecksumError"
     assert "the binlog was damaged" in error.message
     assert error.message.endswith(f"(at {damaged.name}:1017)")
 
 
-# What a file can suffer: what is done to its bytes -> the error, and words of it. The first rows
-# event is at 1017.
+# A damage, its function on the file's bytes, the error's name, and a part of its message. The first
+# rows event is at 1017.
 DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
     ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
@@ -90,7 +94,7 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     [case[1:] for case in DAMAGES],
     ids=[case[0] for case in DAMAGES],
 )
-def test_damaged_file(
+def test_damaged_file_is_rejected_with_its_name(
     damage: Callable[[bytes], bytes],
     name: str,
     words: str,
@@ -107,7 +111,7 @@ def test_damaged_file(
     assert copy.name in error.message
 
 
-# Of rotations.001 to .005, which were mysql-bin.000002 to .000006: the names they get.
+# Names given to copies of rotations.001 to .005, which were mysql-bin.000002 to .000006.
 ACCIDENTS: list[dict[int, str]] = [
     {1: "mysql-bin.000002", 4: "mysql-bin.000005"},
     {2: "mysql-bin.000001", 4: "mysql-bin.000002"},
@@ -115,7 +119,7 @@ ACCIDENTS: list[dict[int, str]] = [
 
 
 @pytest.mark.parametrize("names", ACCIDENTS, ids=["missing", "renamed"])
-def test_files_with_a_gap(
+def test_files_with_a_gap_raise_binlog_gap_error(
     names: dict[int, str], tmp_path: Path, spark: SparkSession, fails: Fails
 ) -> None:
     for n, name in names.items():
@@ -131,10 +135,9 @@ def test_files_with_a_gap(
 
 
 @pytest.mark.parametrize("payload", ["json", "variant", "struct"])
-def test_a_file_that_is_cut_short(
+def test_truncated_file_ends_at_last_boundary_unless_another_file_follows(
     payload: str, tmp_path: Path, spark: SparkSession, fails: Fails
 ) -> None:
-    """It ends at the last boundary, as the last file; before another one that is damage."""
     copy = tmp_path / "gtid_no_checksum.001.binlog"
     read = spark.read.format("mysqlbinlog").options(
         path=str(tmp_path), tables="fx_gtid_no_checksum.t", payload=payload
@@ -154,8 +157,9 @@ def test_a_file_that_is_cut_short(
     assert "the file ends before its transaction does" in error.message
 
 
-def test_table_map_that_does_not_fit(tmp_path: Path, spark: SparkSession, fails: Fails) -> None:
-    """A log whose CREATE TABLE says something else than its table maps."""
+def test_table_map_that_differs_from_create_table_raises_schema_mismatch_error(
+    tmp_path: Path, spark: SparkSession, fails: Fails
+) -> None:
     copy = tmp_path / "gtid_no_checksum.001.binlog"  # without checksums, bytes can be changed
     data = (CAPTURED / copy.name).read_bytes()
     assert data.count(b"v varchar(30)") == 1
@@ -166,7 +170,7 @@ def test_table_map_that_does_not_fit(tmp_path: Path, spark: SparkSession, fails:
     assert "table fx_gtid_no_checksum.t" in error.message
 
 
-def test_bad_checksum_streamed(
+def test_bad_checksum_from_a_server_raises_checksum_error(
     damaged: Path, mysql56: Server, spark: SparkSession, fails: Fails
 ) -> None:
     with serve_binlogs([damaged]) as server:
@@ -181,7 +185,9 @@ def test_bad_checksum_streamed(
             assert error.message.endswith("(at mysql-bin.000002:1017)")
 
 
-def test_a_column_that_the_struct_lacks(shop: Server, account: Account, fails: Fails) -> None:
+def test_added_column_stops_a_stream_with_struct_payload(
+    shop: Server, account: Account, fails: Fails
+) -> None:
     shop.execute(
         "DROP TABLE IF EXISTS shop.altered", "CREATE TABLE shop.altered (id INT PRIMARY KEY)"
     )

@@ -1,4 +1,4 @@
-"""The errors of places that are given and are none."""
+"""Errors of invalid positions in the options startingOffset and endingOffset."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from helpers.servers import Server
 
 
 def events(server: Server, kind: str) -> list[tuple[str, int, int]]:
-    """(file, start, end) of the events of a kind in the server's first file."""
+    """Return (file, start, end) of the events of a kind in the server's first file."""
     file = server.binlog_files()[0][0]
     rows = server.execute(f"SHOW BINLOG EVENTS IN '{file}'")
     return [(file, int(row[1]), int(row[4])) for row in rows if row[2] == kind]
 
 
-def test_position_inside_an_event(
+def test_starting_offset_inside_an_event_is_rejected(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
@@ -29,7 +29,7 @@ def test_position_inside_an_event(
     assert error.message.endswith(f"(at {file}:{start + 7})")
 
 
-def test_position_past_the_end(
+def test_starting_offset_past_the_end_of_its_file_is_rejected(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
@@ -40,7 +40,9 @@ def test_position_past_the_end(
     assert error.message.endswith(f"(at {file}:{size + 1})")
 
 
-def test_ending_past_the_end(shop: Server, account: Account, fails: Fails) -> None:
+def test_ending_offset_past_the_end_of_its_file_is_rejected(
+    shop: Server, account: Account, fails: Fails
+) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     file, size = shop.binlog_files()[-1]
     error = fails(lambda: reads.batch(tables="shop.orders", endingOffset=f"{file}:{size + 1}"))
@@ -48,8 +50,10 @@ def test_ending_past_the_end(shop: Server, account: Account, fails: Fails) -> No
     assert error.message.endswith(f"(at {file}:{size + 1})")
 
 
-def test_ending_in_an_unknown_file(shop: Server, account: Account, fails: Fails) -> None:
-    """Its number alone would be that of another file."""
+def test_ending_offset_in_an_unknown_file_is_rejected(
+    shop: Server, account: Account, fails: Fails
+) -> None:
+    """The file's number alone is that of another file."""
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     place = f"misspelt.{shop.binlog_files()[0][0].rpartition('.')[2]}:4"
     error = fails(lambda: reads.batch(tables="shop.orders", endingOffset=place))
@@ -59,7 +63,7 @@ def test_ending_in_an_unknown_file(shop: Server, account: Account, fails: Fails)
 
 
 @pytest.mark.parametrize("kind", ["Table_map", "Write_rows", "Xid"])
-def test_position_in_mid_transaction(
+def test_starting_offset_inside_a_transaction_is_rejected(
     kind: str, shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
@@ -78,7 +82,7 @@ def test_position_in_mid_transaction(
         ("Xid", 5, "the end is inside an event"),
     ],
 )
-def test_ending_in_mid_transaction(
+def test_ending_offset_inside_a_transaction_is_rejected(
     *, kind: str, into: int, says: str, shop: Server, account: Account, fails: Fails
 ) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
@@ -93,7 +97,9 @@ def test_ending_in_mid_transaction(
         assert [json.loads(row.after)["id"] for row in read] == [1, 2]
 
 
-def test_unknown_file(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:
+def test_starting_offset_in_an_unknown_file_is_rejected(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     error = reading(reads, tables="shop.orders", startingOffset="mysql-bin.000999:4")
     assert error.name == "BinlogPurgedError"

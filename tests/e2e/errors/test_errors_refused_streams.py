@@ -1,4 +1,4 @@
-"""A stream of what can't be streamed: our line, and not what becomes of Spark's runner by it."""
+"""Rejected streams: Spark shows the package's error, and no later error of its runner."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TRIGGERS = pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["defau
 
 
 @TRIGGERS
-def test_an_option_of_batch_reads(
+def test_stream_with_ending_offset_or_invalid_tables_raises_option_error(
     trigger: dict[str, Any] | None, spark: SparkSession, fails: Fails
 ) -> None:
     stream = spark.readStream.format("mysqlbinlog").options(path=LOG, endingOffset="latest")
     error = fails(stream.load, trigger=trigger)
     assert (error.name, error.message) == ("OptionError", REFUSED)
     assert "UnboundLocalError" not in error.text
-    # With a schema that is given, nothing is asked of the data source before its reader is made.
+    # With a given schema, Spark does not ask the data source before it creates the reader.
     schema = spark.read.format("mysqlbinlog").option("path", LOG).load().schema
     error = fails(stream.option("tables", "`").schema(schema).load, trigger=trigger)
     assert error.name == "OptionError"
@@ -40,7 +40,7 @@ def test_an_option_of_batch_reads(
 
 
 @TRIGGERS
-def test_files_instead_of_the_server_that_a_checkpoint_names(
+def test_checkpoint_of_a_server_is_rejected_for_files(
     trigger: dict[str, Any] | None, shop: Server, spark: SparkSession, fails: Fails, tmp_path: Path
 ) -> None:
     reads = Reads(spark, shop)
@@ -59,7 +59,7 @@ def test_files_instead_of_the_server_that_a_checkpoint_names(
     assert error.name in ("BinlogGapError", "BinlogPurgedError")
 
 
-def test_files_over_connect(tmp_path: Path) -> None:
+def test_stream_of_files_with_ending_offset_is_rejected_over_spark_connect(tmp_path: Path) -> None:
     with connect_turn():
         done = subprocess.run(
             [sys.executable, str(SCRIPT), LOG, str(tmp_path)],

@@ -1,4 +1,4 @@
-"""What a live stream costs the server: one connection, as a replica does; none once it ended."""
+"""The connections of a live stream: one, as a replica has, and none after the query's end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reads(live_server: Server, account: Account) -> Reads:
 
 @pytest.fixture
 def connections(live_server: Server, reads: Reads) -> Connections:
-    """``connections()``: what each connection of the stream's account does."""
+    """``connections()``: return the command of each connection of the stream's account."""
 
     def of_account() -> list[str]:
         rows = live_server.execute("SHOW PROCESSLIST")
@@ -48,7 +48,7 @@ def connections(live_server: Server, reads: Reads) -> Connections:
 def stream(
     reads: Reads, connections: Connections, table: str, tmp_path: Path
 ) -> Iterator[tuple[StreamingQuery, list[Row]]]:
-    """A running query on `table` that has begun to listen, and what it delivers."""
+    """Yield a running query on `table` that is connected, and the rows that it delivers."""
     rows: list[Row] = []
     query = (
         reads.stream(tables=table, heartbeatInterval=f"{HEARTBEAT:g}s")
@@ -57,7 +57,7 @@ def stream(
         .start()
     )
     try:
-        # A start reads pieces of the log over connections that end with it.
+        # At its start, a query reads parts of the binlog over connections that it then closes.
         wait_until(
             lambda: bool(query.lastProgress) and connections() == ["Binlog Dump"],
             "the first batch is done, and the stream is connected",
@@ -68,7 +68,7 @@ def stream(
 
 
 def watch(connections: Connections, do: Callable[[], Any]) -> list[list[str]]:
-    """Samples of `connections`, taken as fast as the server answers, `do` before each."""
+    """Return samples of `connections`, as fast as the server answers; call `do` before each."""
     samples: list[list[str]] = []
     over = monotonic() + WATCHED
     while monotonic() < over or len(samples) < 200:
@@ -111,7 +111,7 @@ def test_stream_under_light_load_has_one_connection(
 def test_stopped_query_has_no_connection(
     connections: Connections, stream: tuple[StreamingQuery, list[Row]]
 ) -> None:
-    """Three heartbeats later, by the rule; a busy machine may need longer."""
+    """Three heartbeats are the rule; a busy machine may need longer."""
     query, _ = stream
     assert connections() == ["Binlog Dump"]
     query.stop()

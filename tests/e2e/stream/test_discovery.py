@@ -1,4 +1,4 @@
-"""A plain `pip install .` is enough for Spark to find the source; other sessions pay nothing."""
+"""Spark finds the source after a plain `pip install .`, and the lookup loads no heavy module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAVY = ["pyspark", "pyarrow", "pydantic", "pymysql", "tenacity", "sqlglot", "pa
 
 
 def _can_build() -> bool:
-    """Whether what the build asks for is installed here: setuptools 77, Cython 3.1."""
+    """Return whether setuptools 77 and Cython 3.1 are installed, which the build requires."""
     try:
         setuptools, cython = (
             tuple(int(part) for part in version(name).split(".")[:2])
@@ -37,9 +37,9 @@ def _can_build() -> bool:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a fresh environment with this checkout installed, and this one's packages."""
+    """Return the Python of a new environment with this checkout and the current dependencies."""
     folder = tmp_path_factory.mktemp("discovery")
-    # pip builds inside the folder that it is given.
+    # pip builds inside the given folder, so it gets a copy.
     source = folder / "source"
     source.mkdir()
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
@@ -55,13 +55,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(environment, symlinks=True, with_pip=False)
     python = environment / "bin" / "python"
     (site,) = (environment / "lib").glob("python*/site-packages")
-    # The dependencies are there already: in the environment that runs this test.
+    # The dependencies come from the environment that runs this test.
     (site / "inherited.pth").write_text(sysconfig.get_path("purelib") + "\n")
     offline = ["--no-build-isolation", "--no-index"] if _can_build() else []
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     done = subprocess.run(
         [*command, "--no-deps", "--force-reinstall", *offline, str(source)],
-        # It is looked for and imported here; what runs these tests was installed with the kernel.
+        # The tests only check discovery and imports, for which no kernel is needed.
         env=clean_environment() | {"MYSQLBINLOG_KERNEL": "none"},
         capture_output=True,
         text=True,
@@ -73,16 +73,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def clean_environment() -> dict[str, str]:
-    """Without PYTHONPATH: it could show the checkout in place of what is installed.
+    """Return the environment without PYTHONPATH, which could select the checkout instead.
 
-    Nor is a kernel asked for, which is not compiled here.
+    MYSQLBINLOG_IMPL is removed too, because the installed package has no kernel.
     """
     ours = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", VARIABLE)
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def run(python: Path, folder: Path, program: str, **environment: str) -> str:
-    """The last line that a program prints, in an empty folder."""
+    """Run a program in an empty folder; return the last line that it prints."""
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
         [str(python), "-c", textwrap.dedent(program)],
@@ -130,13 +130,15 @@ def loaded_after(python: Path, folder: Path, statement: str) -> list[str]:
     return modules
 
 
-def test_import_is_light(installed: Path, tmp_path: Path) -> None:
+def test_import_of_the_package_loads_no_heavy_dependency(installed: Path, tmp_path: Path) -> None:
     modules = loaded_after(installed, tmp_path, "import pyspark_mysqlbinlog")
     assert "pyspark_mysqlbinlog" in modules
     assert set(HEAVY) & set(modules) == set()
 
 
-def test_look_up_loads_only_what_spark_has_loaded(installed: Path, tmp_path: Path) -> None:
+def test_data_source_lookup_loads_no_module_that_spark_has_not_loaded(
+    installed: Path, tmp_path: Path
+) -> None:
     spark = loaded_after(installed, tmp_path, "import pyspark.sql.datasource")
     looked_up = loaded_after(
         installed,

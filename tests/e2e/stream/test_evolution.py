@@ -1,4 +1,4 @@
-"""A table that changes under a query, through Spark: restarts, `_rescued_data`, rows of DDL."""
+"""A table whose columns change during a query: restarts, `_rescued_data` and statement rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helpers.servers import Server
 from helpers.streams.spark_session import Reads
 from helpers.streams.stream_query import THREE_DDLS, run
 
-# What each row's columns were called when it was written, as the statements tell.
+# The columns of each row when it was written.
 WRITTEN = [
     {"id": 1, "a": 10, "b": 100},
     {"id": 2, "a": 20, "b": 200, "c": 2000},
@@ -26,7 +26,7 @@ WRITTEN = [
 
 
 class Query:
-    """Runs with AvailableNow from one checkpoint; counts the restarts that it needed."""
+    """Runs with AvailableNow from one checkpoint, and the number of restarts they needed."""
 
     def __init__(self, reads: Reads, checkpoint: Path, **options: str) -> None:
         self.reads = reads
@@ -50,7 +50,7 @@ class Query:
         query.awaitTermination()
 
     def run_with_restarts(self) -> None:
-        """As a scheduler that starts a failed query again."""
+        """Run like a scheduler that restarts a failed query."""
         while True:
             try:
                 return self.run()
@@ -60,7 +60,7 @@ class Query:
                 self.restarts += 1
 
     def written(self) -> list[dict[str, Any]]:
-        """Each row's columns as they were: those of the struct that are there, and the rescued."""
+        """Return the columns that each row was written with, rescued ones included."""
         found = []
         for row in self.rows:
             if self.options["payload"] != "struct":
@@ -84,7 +84,7 @@ class Query:
         ("variant", False, 0),
     ],
 )
-def test_three_ddls(
+def test_rows_written_before_and_after_ddl_keep_their_own_columns(
     payload: str,
     running: bool,
     restarts: int,
@@ -94,12 +94,12 @@ def test_three_ddls(
     database: str,
     tmp_path: Path,
 ) -> None:
-    """Loaded before or after the DDL; a struct of before needs one restart."""
+    """A stream with struct payload that is loaded before the DDL needs one restart."""
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)
     query = Query(Reads(spark, live_server), tmp_path, payload=payload, tables=f"{database}.t")
     query.run()
     if running:
-        # The load sees the table as it was, the run what came since.
+        # load() sees the table before the DDL, and the run reads the changes after it.
         frame = query.reads.stream(**query.options)
         run(live_server, f"{database}.t", *THREE_DDLS)
         rows = query.rows
@@ -124,7 +124,7 @@ def test_three_ddls(
     assert query.restarts == restarts
 
 
-def test_rows_of_ddl(
+def test_truncate_and_data_losing_ddl_give_statement_rows(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)

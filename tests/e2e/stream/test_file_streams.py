@@ -1,4 +1,4 @@
-"""A stream from a folder in Spark: each run with AvailableNow reads what was added."""
+"""A stream from a folder in Spark: each AvailableNow run reads the changes that were added."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def write(folder: Path, number: int, *values: int, rotates: bool = True) -> None
     made.write(folder)
 
 
-def test_available_now_reads_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
-    """With the columns of the table as a struct, from the files."""
+def test_available_now_stream_of_a_folder_reads_only_added_changes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The struct payload has the columns of the CREATE TABLE in the files."""
     folder, rows = tmp_path / "binlogs", tmp_path / "rows"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""A query over one table of a server that is busy with others: quiet, and still prompt."""
+"""A query on one table of a server that is busy with others: few batches, no delay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Starts = Callable[[str], tuple[StreamingQuery, list[Batch]]]
 
 @pytest.fixture
 def busy(live_server: Server, database: str) -> Iterator[str]:
-    """A database with the tables `wanted` and `other`; `other` changes all the time."""
+    """Yield a database with the tables `wanted` and `other`; `other` changes all the time."""
     live_server.execute(
         f"CREATE TABLE `{database}`.wanted (id INT PRIMARY KEY)",
         f"CREATE TABLE `{database}`.other (id INT PRIMARY KEY AUTO_INCREMENT)",
@@ -59,7 +59,10 @@ def busy(live_server: Server, database: str) -> Iterator[str]:
 def stream(
     spark: SparkSession, live_server: Server, busy: str, tmp_path: Path
 ) -> Iterator[Callable[[str], tuple[StreamingQuery, list[Batch]]]]:
-    """``stream("3s")``: a query on `wanted` with that idleOffsetInterval, and its batches."""
+    """``stream("3s")``: start a query on `wanted` with this idleOffsetInterval.
+
+    Returns the query and the list of its batches.
+    """
     queries: list[StreamingQuery] = []
 
     def start(interval: str) -> tuple[StreamingQuery, list[Batch]]:
@@ -97,17 +100,17 @@ def test_empty_batches_keep_the_idle_interval(
     )
     watched, lasted = batches[before:], monotonic() - began
     assert [batch.rows for batch in watched] == [[]] * len(watched)
-    # The offset moves no more often than it may.
+    # The offset moves at most once per interval.
     assert len(watched) <= lasted / INTERVAL + 1
     assert newest_offset(tmp_path) > position
     assert query.isActive
     check_reported_offset(query.recentProgress)
 
 
-def test_wanted_rows_on_a_busy_server_arrive_at_once(
+def test_captured_rows_on_a_busy_server_arrive_at_once(
     live_server: Server, busy: str, stream: Starts
 ) -> None:
-    # So long that no row would be there in time if it waited for the next idle move.
+    # So long that no row would arrive in time if it waited for the next idle move.
     query, batches = stream("10m")
     for number in range(5):
         live_server.execute(f"INSERT INTO `{busy}`.wanted VALUES ({number})")
@@ -116,7 +119,7 @@ def test_wanted_rows_on_a_busy_server_arrive_at_once(
             f"row {number} arrives",
             timeout=30,
         )
-    # Each came alone: there was no empty batch after batch 0, and none that held two.
+    # Each row arrived alone: no batch after batch 0 was empty or had two rows.
     assert [len(batch.rows) for batch in batches] == [0, 1, 1, 1, 1, 1]
     assert query.isActive
 
@@ -136,7 +139,7 @@ def newest_offset(checkpoint: Path) -> tuple[str, int]:
 
 
 def check_reported_offset(progress: list[Any]) -> None:
-    """`latestOffset` in the progress says how far the tail is; the schemas are left out."""
+    """Check that `latestOffset` in the progress follows the tail and contains no schemas."""
     said = [json.loads(event.json)["sources"][0]["latestOffset"] for event in progress]
     reported = [offset for offset in said if offset is not None]
     assert len(reported) > 0

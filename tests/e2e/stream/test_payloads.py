@@ -1,7 +1,7 @@
-"""The payloads through Spark: struct, json and variant of captured logs and of a live server.
+"""The payloads struct, json and variant through Spark, of recorded binlogs and a live server.
 
-The oracle is SELECT, by way of the replay. Of variants Spark's own reader is asked as well: what
-pyspark reads back, the JVM must read the same.
+The expected result is SELECT, compared by replaying the changes. Variants are also read by
+Spark's JVM, which must return the same values as pyspark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
 def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:
-    """A scenario's tables, named literally."""
+    """Return the changes of a scenario, with each of its tables named literally."""
     database = describe(scenario)["database"]
     tables = ", ".join(f"`{database}`.`{table}`" for table in describe(scenario)["tables"])
     frame = spark.read.format("mysqlbinlog").options(
@@ -38,10 +38,10 @@ def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """Rows with Arrow's values: collect() gives timestamps without their zone.
+    """Return rows with Arrow's values, because collect() drops the time zone of timestamps.
 
-    Variants have to be collected, for pyspark's toArrow() fails for a null one; their bytes tell
-    the zones themselves.
+    Variants are collected, because pyspark's toArrow() fails for a null variant; their bytes
+    contain the time zones.
     """
     if frame.schema["after"].dataType != VariantType():
         rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
@@ -57,7 +57,9 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 @pytest.mark.sample(11)
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
+def test_recorded_logs_in_every_payload_equal_select(
+    scenario: str, payload: str, spark: SparkSession
+) -> None:
     schemas = captured_schemas(describe(scenario))
     rows: Any = rows_of(read_path(spark, scenario, payload=payload))
     replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
@@ -71,7 +73,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_streamed_logs_equal_select(
+def test_streamed_recorded_logs_equal_select(
     scenario: str,
     payload: str,
     *,
@@ -80,7 +82,7 @@ def test_streamed_logs_equal_select(
     serve_captured: Callable[[str], Server],
     tmp_path: Path,
 ) -> None:
-    """From a server that has the logs and not the tables: its structs have to be given."""
+    """The server has the binlogs but not the tables, so the schema is given."""
     server = serve_captured(scenario)
     schemas = captured_schemas(describe(scenario))
     known = read_path(spark, scenario, payload=payload).schema
@@ -111,16 +113,16 @@ def test_streamed_logs_equal_select(
         replay.assert_equals(schema.database, schema.table, rows)
 
 
-# --- Spark's own reader of variants
+# --- variants read by Spark
 
 
 def exact(text: str) -> Any:
-    """A JSON text by value: numbers compare as numbers, whatever their zeros."""
+    """Return a JSON text as values; numbers are equal regardless of trailing zeros."""
     return json.loads(text, parse_int=Decimal, parse_float=Decimal, strict=False)
 
 
 @pytest.mark.parametrize("scenario", ["strings", "charsets", "json_docs", "geometry", "wide"])
-def test_to_json_of_a_variant_is_the_json_payload(scenario: str, spark: SparkSession) -> None:
+def test_to_json_of_a_variant_equals_the_json_payload(scenario: str, spark: SparkSession) -> None:
     variant = read_path(spark, scenario, payload="variant")
     texts = variant.select(
         "seq", sf.to_json("before").alias("before"), sf.to_json("after").alias("after")
@@ -136,8 +138,7 @@ def test_to_json_of_a_variant_is_the_json_payload(scenario: str, spark: SparkSes
                 assert exact(mine[side]) == exact(theirs[side])
 
 
-def test_the_types_in_a_json_document(spark: SparkSession) -> None:
-    """variant_get of a document's parts, as SELECT shows them."""
+def test_json_document_in_a_variant_keeps_its_types(spark: SparkSession) -> None:
     frame = read_path(spark, "json_docs", payload="variant").where("op = 'c'")
     kinds = frame.select(sf.schema_of_variant(sf.expr("variant_get(after, '$.j')")).alias("kind"))
     found = {row.kind for row in kinds.distinct().collect()}
@@ -148,7 +149,7 @@ def test_the_types_in_a_json_document(spark: SparkSession) -> None:
 
 # --- a live table of all types
 
-# column, definition, how SELECT shows it, literals
+# column, definition, SELECT expression, literals of three rows
 COLUMNS: list[tuple[ColumnSchema, str, str, tuple[str, str, str]]] = [
     (ColumnSchema("id", "int", nullable=False), "INT NOT NULL PRIMARY KEY", "id", ("1", "2", "3")),
     (ColumnSchema("t1", "tinyint", 1), "TINYINT(1)", "t1", ("1", "-128", "NULL")),
@@ -193,12 +194,12 @@ Live = tuple[Reads, str, dict[str, str]]
 
 @pytest.fixture
 def live(spark: SparkSession, live_server: Server, database: str) -> Live:
-    """Table `every` on the MySQL for live writes."""
+    """Return reads of the live server, a database, and the options for its table `every`."""
     return Reads(spark, live_server), database, write_every(live_server, database)
 
 
 def write_every(server: Server, database: str) -> dict[str, str]:
-    """Table `every`, after inserts, an update and a delete; the options that read just these."""
+    """Create and change the table `every`; return the options that read only these changes."""
     definitions = ", ".join(f"`{column.name}` {text}" for column, text, _, _ in COLUMNS)
     rows = [", ".join(literals[at] for _, _, _, literals in COLUMNS) for at in range(3)]
     server.execute(f"CREATE TABLE `{database}`.every ({definitions}) ENGINE=InnoDB")
@@ -219,7 +220,7 @@ def every(database: str) -> TableSchema:
 
 
 def select(server: Server, database: str) -> list[tuple[str | None, ...]]:
-    """What SELECT shows, as text."""
+    """Return the rows that SELECT shows, as text."""
     shown = ", ".join(f"CAST({text} AS CHAR)" for _, _, text, _ in COLUMNS)
     return server.execute(
         "SET time_zone = '+00:00', sql_mode = '', NAMES utf8mb4",
@@ -229,7 +230,7 @@ def select(server: Server, database: str) -> list[tuple[str | None, ...]]:
 
 
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
-def test_a_live_table_of_all_types(
+def test_live_table_of_all_types_equals_select(
     payload: str, live: Live, live_server: Server, tmp_path: Path
 ) -> None:
     reads, database, options = live
@@ -252,8 +253,10 @@ def test_a_live_table_of_all_types(
 
 
 @pytest.mark.parametrize("metadata", ["NO_LOG", "FULL"])
-def test_mariadb_gives_the_same(metadata: str, spark: SparkSession, mariadb: Server) -> None:
-    """What the log itself tells of the columns (FULL) does not change their types."""
+def test_mariadb_table_of_all_types_equals_select(
+    metadata: str, spark: SparkSession, mariadb: Server
+) -> None:
+    """Column metadata in the binlog (FULL) does not change the types of the columns."""
     database = f"payloads_{metadata.lower()}"
     (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
     mariadb.execute(f"CREATE DATABASE {database}", f"SET GLOBAL binlog_row_metadata = {metadata}")
@@ -273,7 +276,7 @@ def test_mariadb_gives_the_same(metadata: str, spark: SparkSession, mariadb: Ser
     mariadb.execute(f"DROP DATABASE {database}")
 
 
-def test_the_struct_of_one_table_is_the_default(live: Live) -> None:
+def test_struct_is_the_default_payload_of_one_table(live: Live) -> None:
     reads, _, options = live
     del reads.options["payload"]
     frame = reads.batch(**options)
@@ -287,13 +290,13 @@ def test_the_struct_of_one_table_is_the_default(live: Live) -> None:
     ]
     assert frame.where("source.invalid_dates is null").count() == 4
     assert frame.where("source.missing is not null").count() == 0
-    # The update of batch rows by their types: no cast, no parsing.
+    # Conditions on typed columns need no cast and no parsing.
     assert frame.where("after.bu = 18446744073709551615 and after.b1").count() == 1
     assert frame.where("after.ts = timestamp '2026-11-20 10:00:00.000001 UTC'").count() == 1
     assert frame.where("after.dt = timestamp_ntz '9999-12-31 23:59:59.999'").count() == 1
 
 
-def test_types_by_option(live: Live) -> None:
+def test_time_type_and_tiny_int_options_change_the_struct_types(live: Live) -> None:
     reads, _, options = live
     frame = reads.batch(
         **options, payload="struct", timeType="interval", tinyInt1IsBoolean="true"
@@ -311,7 +314,7 @@ def test_types_by_option(live: Live) -> None:
     ]  # fmt: skip
 
 
-def test_zero_dates_that_must_not_be(live: Live) -> None:
+def test_zero_date_with_zero_dates_fail_is_rejected(live: Live) -> None:
     reads, database, options = live
     with pytest.raises(PySparkException) as caught:
         reads.batch(**options, payload="struct", zeroDates="fail").collect()
@@ -323,7 +326,7 @@ def test_zero_dates_that_must_not_be(live: Live) -> None:
     assert f", table {database}.every)" in str(caught.value)
 
 
-def test_spark_reads_the_variants_types(live: Live) -> None:
+def test_spark_reads_types_and_values_of_a_variant(live: Live) -> None:
     reads, _, options = live
     frame = reads.batch(**options, payload="variant").where("op = 'c'")
     first = frame.where("variant_get(after, '$.id', 'int') = 1")
@@ -363,7 +366,7 @@ def test_spark_reads_the_variants_types(live: Live) -> None:
 # --- several tables, excluded columns, given schemas
 
 
-def test_several_tables_nested_and_columns_left_out(
+def test_struct_of_several_tables_is_nested_without_excluded_columns(
     live: Live, live_server: Server, database: str
 ) -> None:
     reads, _, options = live
@@ -402,14 +405,14 @@ def test_several_tables_nested_and_columns_left_out(
         assert found == ['{"id":1,"name":"Ann"}', '{"id":9}', None]
 
 
-def test_a_misspelt_excluded_column_is_an_error(live: Live) -> None:
+def test_misspelled_excluded_column_raises_option_error(live: Live) -> None:
     reads, database, options = live
     excluded = f"{database}.every.v, {database}.every.secret"
     with pytest.raises(PySparkException, match="OptionError: option excludeColumns: the table has"):
         reads.batch(**options, payload="json", excludeColumns=excluded).collect()
 
 
-def test_a_given_schema_must_hold_what_the_log_holds(live: Live) -> None:
+def test_given_schema_that_lacks_a_column_or_has_wrong_types_is_rejected(live: Live) -> None:
     reads, _, options = live
     strict = {"payload": "struct", "schemaEvolutionMode": "failOnNewColumns"}
     full = reads.batch(**options, **strict).schema
@@ -445,7 +448,7 @@ def test_a_checkpoint_does_not_change_its_payload_by_default(
     wide = options | {"tables": f"{database}.every*"}
 
     def run(**options: str) -> list[str]:
-        """The kinds of `after` in one run with Trigger.AvailableNow."""
+        """Return the type of `after` in each batch with rows of one AvailableNow run."""
         live_server.execute("DELETE FROM every WHERE id = 3", database=database)
         live_server.execute("INSERT INTO every (id) VALUES (3)", database=database)
         kinds: list[str] = []

@@ -1,4 +1,4 @@
-"""What a query's progress says of how far it is behind the server."""
+"""The lag behind the server that a query's progress reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Source = dict[str, Any]
 
 @pytest.fixture
 def tables(live_server: Server, database: str) -> str:
-    """A database with the tables `wanted` and `other`."""
+    """Create the tables `wanted` and `other`; return their database."""
     live_server.execute(
         f"CREATE TABLE `{database}`.wanted (id INT PRIMARY KEY)",
         f"CREATE TABLE `{database}`.other (id INT PRIMARY KEY)",
@@ -32,8 +32,8 @@ def tables(live_server: Server, database: str) -> str:
 def query(
     spark: SparkSession, live_server: Server, tables: str, tmp_path: Path
 ) -> Iterator[StreamingQuery]:
-    """A running query on `wanted`, which delivers into a table in memory."""
-    # Else Spark tells how an idle query is every ten seconds only.
+    """Yield a running query on `wanted` that writes to a table in memory."""
+    # By default, Spark reports an idle query only every ten seconds.
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "200")
     running = (
         Reads(spark, live_server)
@@ -49,7 +49,7 @@ def query(
 
 
 def progress(query: StreamingQuery, ready: Callable[[Source], bool], what: str) -> Source:
-    """The source's part of the first `lastProgress` that is as it should be."""
+    """Return the source's part of the first `lastProgress` for which `ready` is true."""
 
     def look() -> Source | None:
         last = query.lastProgress
@@ -62,15 +62,15 @@ def progress(query: StreamingQuery, ready: Callable[[Source], bool], what: str) 
 
 
 def is_idle_at(source: Source, end: tuple[str, int]) -> bool:
-    """Of a moment without a batch, in which the server's log ended there."""
+    """Return whether there was no batch, and the server's binlog ended at this position."""
     told = source["latestOffset"]["server"]
     return source["numInputRows"] == 0 and told is not None and (told["file"], told["pos"]) == end
 
 
-def test_progress_tells_how_far_the_query_is_behind(
+def test_progress_reports_no_lag_at_the_end_of_the_binlog(
     spark: SparkSession, live_server: Server, tables: str, query: StreamingQuery
 ) -> None:
-    # What is written before it would lie in front of the query's start.
+    # Changes before the end of batch 0 could be before the query's start.
     progress(query, lambda it: it["endOffset"] is not None, "batch 0 is done")
     live_server.execute(f"INSERT INTO `{tables}`.wanted VALUES (1), (2)")
     wait_until(lambda: spark.table("delivered").count() == 2, "both rows arrive")
@@ -82,7 +82,7 @@ def test_progress_tells_how_far_the_query_is_behind(
     end = source["endOffset"]
     assert told["delivered"] == {"file": end["file"], "pos": end["pos"]}
 
-    # What only unwanted tables add is no lag, though the offset stays where it was.
+    # Changes of tables that are not captured are no lag, even though the offset does not move.
     live_server.execute(
         *(f"INSERT INTO `{tables}`.other VALUES ({number})" for number in range(50)),
         "FLUSH BINARY LOGS",
@@ -95,10 +95,10 @@ def test_progress_tells_how_far_the_query_is_behind(
     assert (source["endOffset"]["file"], source["endOffset"]["pos"]) == before
 
 
-def test_progress_tells_a_backlog(
+def test_progress_reports_the_bytes_of_a_backlog(
     spark: SparkSession, live_server: Server, tables: str, tmp_path: Path
 ) -> None:
-    """A run that finds a backlog in several files: each batch's progress has what was left."""
+    """The backlog is in several files; each batch's progress reports the bytes left."""
     reads = Reads(spark, live_server)
     options = {"tables": f"{tables}.wanted", "maxBytesPerTrigger": "4k"}
     assert reads.available_now(tmp_path, **options) == [[]]
@@ -128,7 +128,7 @@ def test_progress_tells_a_backlog(
         begin: int = delivered["pos"]
         return files + end[1] - begin
 
-    # Not known (null) before the server has told the sizes of its files.
+    # The value is null until the server has reported the sizes of its files.
     known = [each for each in told if each["bytes_behind"] is not None]
     assert known
     assert [each["bytes_behind"] for each in known] == [left(each["delivered"]) for each in known]

@@ -1,8 +1,8 @@
-"""Logs that a real 5.7.41 wrote, through Spark: by `path`, streamed, batch-read, replayed.
+"""Binlogs recorded on MySQL 5.7.41, read through Spark by `path`, by streams and by batch reads.
 
-The oracle is SELECT: the rows of `path`, replayed into empty tables, must be the captured tables.
-Every other way to the same log must then give the very same rows: only the names and numbers of
-the files may differ, for a copy on disk has another name than its original on the server.
+The expected result is SELECT: the rows read by `path`, replayed into empty tables, must equal the
+recorded tables. Reads from a server must return the same rows. Only the names and numbers of the
+files may differ, because a copy on disk has another name than its original on the server.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def dicts(rows: list[Row]) -> Changes:
 
 
 def under_names_of_files(scenario: str, changes: Changes) -> Changes:
-    """The changes as if they had been read from the copies on disk."""
+    """Return the changes with the names and numbers of the files on disk."""
     files = captured_files(scenario)
     copies = {original_name(file): (at, file.name) for at, file in enumerate(files, 1)}
     renamed = []
@@ -56,7 +56,7 @@ def under_names_of_files(scenario: str, changes: Changes) -> Changes:
 
 @pytest.fixture(scope="module")
 def by_path(spark: SparkSession) -> Callable[[str], Changes]:
-    """The changes of a scenario, read with `path`; each scenario once."""
+    """Return a function that reads a scenario's changes with `path`, and caches them."""
 
     @cache
     def read(scenario: str) -> Changes:
@@ -71,7 +71,9 @@ def by_path(spark: SparkSession) -> Callable[[str], Changes]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_path_replayed_equals_select(scenario: str, by_path: Callable[[str], Changes]) -> None:
+def test_replayed_rows_of_path_equal_select(
+    scenario: str, by_path: Callable[[str], Changes]
+) -> None:
     schemas = captured_schemas(described(scenario))
     replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     replay.apply(by_path(scenario))
@@ -88,12 +90,12 @@ OP_TYPES = {"c": WRITE, "u": UPDATE, "d": DELETE}
 
 
 def event_at(data: bytes, pos: int) -> tuple[int, int, int, bytes]:
-    """(timestamp, type, server id, all of it) of the event at a position."""
+    """Return (timestamp, type, server ID, bytes) of the event at a position."""
     timestamp, kind, server_id, length, _, _ = HEADER.unpack_from(data, pos)
     return timestamp, kind, server_id, data[pos : pos + length]
 
 
-# Where the rows of XA are: tests/unit/connector/ranges/test_transactions.py.
+# The rows of XA transactions are checked in tests/unit/connector/ranges/test_transactions.py.
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "transactions"])
 def test_source_and_seq_point_at_the_rows_events(
     scenario: str, by_path: Callable[[str], Changes]
@@ -109,18 +111,18 @@ def test_source_and_seq_point_at_the_rows_events(
         assert change["ts"] == datetime.fromtimestamp(timestamp, UTC).replace(tzinfo=None)
         assert source["server_id"] == server_id
         assert seq == {"epoch": 0, "file": number, "pos": source["pos"], "row": source["row"]}
-        # Rows that share an event are counted from 0 without a gap.
+        # Rows of one event are numbered from 0 without gaps.
         assert source["row"] == rows_of_event.get((number, source["pos"]), 0)
         rows_of_event[number, source["pos"]] = source["row"] + 1
         check_transaction(data, source)
-    # No rows event of the scenario is passed over: its database is the only one in the log.
+    # No rows event is skipped: the scenario's database is the only one in the binlog.
     assert set(rows_of_event) == {
         (number, pos) for number, file in files.values() for pos in rows_events(file.read_bytes())
     }
 
 
 def check_transaction(data: bytes, source: dict[str, Any]) -> None:
-    """`tx_pos` is where a GTID event stands; the BEGIN behind it has the thread."""
+    """Check that `tx_pos` is a GTID event, and that the BEGIN after it has `thread_id`."""
     _, kind, _, gtid_event = event_at(data, source["tx_pos"])
     assert kind in (GTID, ANONYMOUS_GTID)
     assert source["tx_pos"] < source["pos"]
@@ -148,12 +150,12 @@ def rows_events(data: bytes) -> list[int]:
     return found
 
 
-# --- the same rows every other way
+# --- the same rows by other reads
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_server_gives_the_same_rows(
+def test_server_and_path_give_the_same_rows(
     scenario: str,
     by_path: Callable[[str], Changes],
     spark: SparkSession,
@@ -192,10 +194,10 @@ def test_a_server_gives_the_same_rows(
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_each_transaction_as_a_batch(
+def test_batches_of_one_transaction_give_the_rows_of_path(
     scenario: str, by_path: Callable[[str], Changes], serve_captured: Callable[[str], Server]
 ) -> None:
-    """Without Spark, which takes a third of a second for each."""
+    """The query runs without Spark, which takes a third of a second per batch."""
     tables = f"{described(scenario)['database']}.*"
     options = {"payload": "json", "startingOffset": "earliest", "maxBytesPerTrigger": "1"}
     query = Query(serve_captured(scenario), tables, **options)
@@ -212,7 +214,7 @@ def test_each_transaction_as_a_batch(
 
 
 def check_span(scenario: str, changes: Changes, most: int) -> None:
-    """From the first transaction of a batch to its last rows event there are at most `most`."""
+    """Check the bytes from a batch's first transaction to its last rows event."""
     sizes = {at: file.stat().st_size for at, file in enumerate(captured_files(scenario), 1)}
     first, last = changes[0], changes[-1]
     begin = first["seq"]["file"]
@@ -220,11 +222,11 @@ def check_span(scenario: str, changes: Changes, most: int) -> None:
     assert before_last + last["seq"]["pos"] - first["source"]["tx_pos"] <= most
 
 
-# --- carried and pulled ranges
+# --- inline and fetched ranges
 
 
 def run(reads: Reads, checkpoint: Path, **options: Any) -> dict[int, list[Row]]:
-    """One run with Trigger.AvailableNow: the rows of each batch by its id."""
+    """Return the rows of each batch of one AvailableNow run, by batch ID."""
     batches: dict[int, list[Row]] = {}
 
     def take(frame: Any, batch_id: int) -> None:
@@ -243,7 +245,7 @@ def run(reads: Reads, checkpoint: Path, **options: Any) -> dict[int, list[Row]]:
 
 
 def uncommit_newest(checkpoint: Path) -> int:
-    """Make the newest batch one that was planned and not committed; returns its id."""
+    """Remove the newest batch's commit, so that it is only planned; return its ID."""
     newest = max(int(file.name) for file in (checkpoint / "commits").glob("[0-9]*"))
     (checkpoint / "commits" / f"{newest}").unlink()
     (checkpoint / "commits" / f".{newest}.crc").unlink(missing_ok=True)
@@ -251,14 +253,14 @@ def uncommit_newest(checkpoint: Path) -> int:
 
 
 def start_of_batch(checkpoint: Path, batch_id: int) -> tuple[str, int]:
-    """Where a dump for it begins: one event before it, which tells that the log is the same."""
+    """Return where a dump for the batch starts: one event earlier, to check the fingerprint."""
     lines = (checkpoint / "offsets" / str(batch_id - 1)).read_text().splitlines()
     offset = json.loads(lines[-1])
     return offset["file"], offset["pos"] - offset["fingerprint"]["length"]
 
 
 def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
-    """How many dumps the server has begun at a place; it notes each in its error log."""
+    """Return how many dumps from a position the server's error log contains."""
     file, pos = place
     note = rf"Start binlog_dump .*pos\({re.escape(file)}, {pos}\)"
     return len(re.findall(note, server.error_log()))
@@ -267,7 +269,7 @@ def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("batches", ["one batch", "several batches"])
-def test_a_replayed_batch_is_pulled_and_identical(
+def test_replayed_batch_is_fetched_and_identical(
     scenario: str,
     batches: str,
     spark: SparkSession,
@@ -276,7 +278,7 @@ def test_a_replayed_batch_is_pulled_and_identical(
 ) -> None:
     server = serve_captured(scenario)
     assert isinstance(server, LocalServer)
-    server.execute("SET GLOBAL log_warnings = 2")  # 5.6 notes dumps from here on
+    server.execute("SET GLOBAL log_warnings = 2")  # from 2 on, 5.6 logs dumps
     reads = Reads(spark, server)
     options = {
         "tables": f"{described(scenario)['database']}.*",
@@ -290,10 +292,10 @@ def test_a_replayed_batch_is_pulled_and_identical(
     place = start_of_batch(tmp_path, newest)
     before = dumps_from(server, place)
     if newest > 1:
-        # Nobody has begun to read there: the batch's bytes came out of the tail's buffer.
-        # (Batch 1 begins where the tail and the look for DDL began, too.)
+        # No dump started at this position: the batch's bytes came from the tail's buffer. (Batch 1
+        # starts where the tail and the search for DDL started, too.)
         assert before == 0
     pulled = run(reads, tmp_path, **options)
-    # The new process has no buffer, so the task fetched the batch's bytes itself.
+    # The new process has no buffer, so the task fetched the batch's bytes.
     assert dumps_from(server, place) == before + 1
     assert pulled == {newest: carried[newest]}

@@ -1,5 +1,6 @@
-"""The same rows in every kind of session: classic, Spark Connect, and a cluster with executors; and
-from both implementations. And the same errors, out of what each of them prints.
+"""Equal rows and errors in classic, Spark Connect and cluster sessions.
+
+Both implementations are compared; the errors are read from what each session prints.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ROWS = 3000
 
 @pytest.fixture(scope="module")
 def table(live_server: Server) -> str:
-    """A table with a few thousand changes, in transactions small and large."""
+    """Create a table and make a few thousand changes in small and large transactions."""
     live_server.execute(
         "DROP DATABASE IF EXISTS sessions",
         "CREATE DATABASE sessions DEFAULT CHARACTER SET utf8mb4",
@@ -49,7 +50,7 @@ def table(live_server: Server) -> str:
 
 
 def _failing(server: Server) -> dict[str, dict[str, Any]]:
-    """Reads that fail while they are planned, on the driver, and in a task; and two not ours."""
+    """Return reads that fail in planning, on the driver and in a task, and two of other sources."""
     options = server.options(startingOffset="earliest", payload="struct")
     in_task = options | {"tables": "sessions.`a date`", "zeroDates": "fail"}
     no_file = options | {"tables": "sessions.t", "startingOffset": "none.000001:4"}
@@ -75,12 +76,12 @@ def _run(
     *,
     failing: dict[str, Any] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """The script, with these variables and no others of ours."""
+    """Run the script with these environment variables, and without MYSQLBINLOG_IMPL otherwise."""
     options = server.options(
         tables=table,
         payload="struct",
         startingOffset="earliest",
-        # Many ranges, some of them carried and some pulled.
+        # Many ranges, some of them inline and some fetched.
         maxBytesPerTrigger="100k",
         targetPartitionBytes="10k",
     )
@@ -101,7 +102,7 @@ def _run(
 
 
 def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]]:
-    """What a batch and a stream give, by the implementation of this test run; checks the errors."""
+    """Return the rows of a batch and a stream by the tested implementation; check the errors."""
     done = _run(kind, server, table, folder, {VARIABLE: implementation()}, failing=_failing(server))
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -110,7 +111,7 @@ def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]
 
 
 def _check_causes(causes: dict[str, Any]) -> None:
-    """What `cause_of` made of each of `_failing`."""
+    """Check what `cause_of` returns for each read of `_failing`."""
     for name in ("an option, batch", "an option, stream"):
         assert causes.pop(name) == {
             "class": "OptionError",
@@ -139,7 +140,7 @@ def _rows(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def rows(live_server: Server, table: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What a classic local session gives, batch and stream alike."""
+    """Return the rows of a classic local session; batch and stream are equal."""
     folder = tmp_path_factory.mktemp("sessions") / "local"
     batch, stream = _read("local", live_server, table, folder)
     assert len(batch) == _ROWS + 50
@@ -148,13 +149,13 @@ def rows(live_server: Server, table: str, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("kind", ["connect", "cluster"])
-def test_every_session_gives_the_same_rows(
+def test_every_kind_of_session_gives_the_same_rows_and_errors(
     live_server: Server, table: str, rows: list[str], tmp_path: Path, kind: str
 ) -> None:
     assert _read(kind, live_server, table, tmp_path / kind) == [rows, rows]
 
 
-def test_python_gives_the_same_rows_and_the_log_says_so(
+def test_python_implementation_gives_the_same_rows_and_logs_a_warning(
     live_server: Server, table: str, rows: list[str], without_kernel: Path, tmp_path: Path
 ) -> None:
     path = {"PYTHONPATH": str(without_kernel)}
@@ -164,7 +165,7 @@ def test_python_gives_the_same_rows_and_the_log_says_so(
     assert "RuntimeWarning: pyspark-mysqlbinlog decodes in pure Python" in done.stderr
 
 
-def test_spark_s_processes_hear_which_implementation_is_asked_for(
+def test_unknown_implementation_in_the_environment_raises_option_error(
     live_server: Server, table: str, tmp_path: Path
 ) -> None:
     done = _run("local", live_server, table, tmp_path / "misspelt", {VARIABLE: "cpp"})

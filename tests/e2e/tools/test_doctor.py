@@ -1,4 +1,4 @@
-"""What `doctor` calls a stop of a mirror stops a mirror, with the same words."""
+"""Faults that `doctor` reports as a stop do stop a mirror, with the same message."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def patient(server: LocalServer, tmp_path: Path) -> Iterator[Patient]:
 
 
 def _reasons(spark: SparkSession, patient: Patient) -> list[str]:
-    """Why a new mirror's query ends, and why its tables are stopped."""
+    """Return why a new mirror's query ends, and why its tables are stopped."""
     checkpoint = str(patient.folder / "checkpoint")
     mirror = DeltaMirror(patient.target, checkpoint, patient.options)
     found = []
@@ -53,7 +53,7 @@ def _reasons(spark: SparkSession, patient: Patient) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", CASES, ids=lambda fault: fault.name)
-def test_a_stop_of_the_doctor_stops_a_mirror(
+def test_fault_that_doctor_reports_as_stop_stops_the_mirror(
     spark: SparkSession, patient: Patient, fault: Fault
 ) -> None:
     with fault.planted(patient):
@@ -68,5 +68,5 @@ def test_a_stop_of_the_doctor_stops_a_mirror(
             assert any(reason in found.found for reason in reasons), (reasons, found)
 
 
-def test_a_healthy_patient_is_mirrored(spark: SparkSession, patient: Patient) -> None:
+def test_mirror_without_a_fault_is_not_stopped(spark: SparkSession, patient: Patient) -> None:
     assert _reasons(spark, patient) == []

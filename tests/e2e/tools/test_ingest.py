@@ -1,4 +1,4 @@
-"""``pyspark-mysqlbinlog ingest`` as a user runs it: loads, follows, stops, says what is wrong."""
+"""``pyspark-mysqlbinlog ingest`` as a user runs it: snapshot, changes, shutdown and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_applies_snapshot_and_changes_and_exits_at_sigterm(
+    live_server: Server, database: str, tmp_path: Path
+) -> None:
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v VARCHAR(40)) CHARSET utf8mb4",
         "INSERT INTO orders VALUES (1, 'ñ漢'), (2, NULL)",
@@ -83,10 +85,10 @@ def test_ingest_loads_follows_and_stops(live_server: Server, database: str, tmp_
 
 
 @pytest.mark.parametrize("width", [150, 80])
-def test_a_terminal_shows_the_tables(
+def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     live_server: Server, database: str, tmp_path: Path, width: int
 ) -> None:
-    """And Ctrl-C, which the terminal sends to all processes, ends it in peace."""
+    """The terminal sends Ctrl-C to all processes."""
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v INT)",
         "INSERT INTO orders VALUES (1, 1), (2, 2)",
@@ -94,7 +96,7 @@ def test_a_terminal_shows_the_tables(
     )
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (30, width))
-    # Its controlling terminal, so that Ctrl-C is one.
+    # The terminal becomes the process's controlling terminal, so that it sends Ctrl-C.
     take = (
         "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY);"
         " os.execv(sys.argv[1], sys.argv[1:])"
@@ -124,7 +126,7 @@ def test_a_terminal_shows_the_tables(
 
 
 class Shown:
-    """What a terminal was sent, without its control characters."""
+    """The text sent to a terminal, without its control characters."""
 
     def __init__(self, end: int) -> None:
         self._sent = b""
@@ -132,7 +134,7 @@ class Shown:
         self._thread.start()
 
     def _read(self, end: int) -> None:
-        # The terminal ends with those who write to it.
+        # Reading fails when the last writer has closed the terminal.
         with contextlib.suppress(OSError):
             while chunk := os.read(end, 65536):
                 self._sent += chunk
@@ -147,7 +149,7 @@ class Shown:
     def wait_for(
         self, database: str, state: str, rows: str, process: subprocess.Popen[bytes]
     ) -> None:
-        """Until the table's line is shown with this state and so many rows."""
+        """Wait until the table's line shows this state and this number of rows."""
         line = re.compile(rf"{database}\.orders +{state} +{rows} ")
         wait_until(
             lambda: process.poll() is not None or line.search(self.text),
@@ -156,7 +158,7 @@ class Shown:
         )
 
 
-def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
+def test_ingest_errors_are_one_line(live_server: Server, database: str, tmp_path: Path) -> None:
     command = arguments(live_server, database, tmp_path)
     for more, words in (
         (["--option", "colour=red"], "colour"),
@@ -174,14 +176,14 @@ def test_errors_are_one_line(live_server: Server, database: str, tmp_path: Path)
     assert "target: expected target, change_log or both, found neither" in found.stderr
     found = run([*command, "--available-now"])
     assert found.returncode == 1
-    # One line of ours, one of Spark's, and no stack trace.
+    # One line of the package, one of Spark, and no stack trace.
     *_, last = found.stderr.splitlines()
     assert last.startswith("UnknownTableError: "), found.stderr
     assert "\tat " not in found.stderr
     assert len(found.stderr.splitlines()) < 5, found.stderr
 
 
-def test_a_table_that_is_stopped_is_an_exit_code(
+def test_ingest_with_a_stopped_table_exits_with_1(
     live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(

@@ -1,4 +1,4 @@
-"""The command `ingest`, killed again and again while it loads tables that change, ends equal."""
+"""The command `ingest`, killed repeatedly during a snapshot of changing tables: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from helpers.snapshots.loaded_tables import TABLES, fill, some_changes
 from helpers.tools.ingest_process import Ingest
 from helpers.waiting import wait_until
 
-# Of a step, some thousand rows.
+# A sub-batch has some thousand rows.
 _STEP = "96k"
 
 
 @contextmanager
 def _again_and_again(work: Callable[[], None]) -> Iterator[None]:
-    """Work in a thread, ten times a second."""
+    """Call `work` in a thread ten times a second during the block."""
     ended, errors = Event(), list[Exception]()
 
     def run() -> None:
         try:
             while not ended.wait(0.1):
                 work()
-        except Exception as error:  # noqa: BLE001 (raised again where it is looked for)
+        except Exception as error:  # noqa: BLE001 (raised again after the block)
             errors.append(error)
 
     thread = Thread(target=run)
@@ -46,7 +46,7 @@ def _again_and_again(work: Callable[[], None]) -> Iterator[None]:
 
 
 def _commits(folder: Path) -> int:
-    """Of all Delta tables."""
+    """Return the number of commits in all Delta tables."""
     return sum(1 for _ in folder.glob("lake/*/*/_delta_log/*.json"))
 
 
@@ -93,5 +93,5 @@ def test_killed_ingest_in_a_snapshot_is_equal_to_select(  # noqa: PLR0917 (fixtu
                 loading += bool(found.get("mysqlbinlog.snapshotInProgress"))
         ingest.once()
     mirrored.assert_equal(*TABLES)
-    # The table was in the middle of its load when most of these came.
+    # Most of the kills came in the middle of the table's snapshot.
     assert loading > kills / 2

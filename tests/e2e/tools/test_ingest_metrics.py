@@ -1,4 +1,4 @@
-"""What `ingest` serves while it runs: metrics and the status page, read over HTTP."""
+"""Metrics and status page that `ingest` serves over HTTP while it runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Served:
         return self._log.read_text(errors="replace")
 
     def url(self, name: str) -> str:
-        """Where it says that it serves a page."""
+        """Return the URL from the line that names it in the log."""
 
         def told() -> str | None:
             assert self.process.poll() is None, self.log
@@ -54,7 +54,7 @@ class Served:
         return html.unescape(self._get("status page"))
 
     def values(self, table: str | None = None) -> dict[str, float]:
-        """The metrics of a table or of the query, without the beginning of their names."""
+        """Return the metrics of a table or of the query, without the prefix of their names."""
         return {
             sample.name.removeprefix("mysqlbinlog_"): sample.value
             for family in text_string_to_metric_families(self._get("metrics"))
@@ -77,7 +77,7 @@ class Served:
             return str(answer.read().decode("utf-8"))
 
 
-def test_both_are_served_while_rows_arrive_and_after_a_table_stopped(
+def test_metrics_and_status_page_are_served_also_after_a_table_stopped(
     live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(
@@ -92,7 +92,7 @@ def test_both_are_served_while_rows_arrive_and_after_a_table_stopped(
             int(served.url(name).split(":")[2].split("/")[0]) for name in ("metrics", "status page")
         ]
         for port in ports:
-            # Of loopback's many addresses it has one, and none of another interface.
+            # The ports are open on 127.0.0.1 only, not on other addresses of loopback.
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.2", port), timeout=patience(60))
         served.wait_for({"table_rows_total": 2, "table_stopped": 0}, "orders")
@@ -115,7 +115,7 @@ def test_both_are_served_while_rows_arrive_and_after_a_table_stopped(
         assert f"{database}.orders" in page
         assert "everything is applied" in page
 
-        # A row image without a column: its value is not known.
+        # The row image lacks a column, whose value is unknown.
         live_server.execute(
             "SET binlog_row_image = MINIMAL", "UPDATE orders SET v = 3", database=database
         )

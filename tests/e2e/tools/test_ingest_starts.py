@@ -1,4 +1,4 @@
-"""The command, started and stopped again and again while somebody writes."""
+"""The command `ingest`, repeatedly started and stopped while a client writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helpers.waiting import patience, wait_until
 
 USER = "ingest_starts"
 HEARTBEAT = 1.0
-# A line of the log: with its time, and of ours, or of a batch.
+# A log line has a timestamp, and is a record of the package or the line of a batch.
 LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     r"(,\d{3} (INFO|WARNING|ERROR) pyspark_mysqlbinlog[\w.]*: \S| batch \d+: [\d,]+ rows? in )"
@@ -32,7 +32,7 @@ LINE = re.compile(
 
 
 class Writing:
-    """New rows, one by one, and changes of them, for as long as the block lasts."""
+    """A thread that inserts rows one by one and updates them during a block."""
 
     def __init__(self, server: Server, database: str) -> None:
         self._server, self._database = server, database
@@ -58,7 +58,7 @@ class Writing:
 
 
 class Command:
-    """The command on one table; all of its starts write one log."""
+    """The command on one table; all of its runs append to one log."""
 
     def __init__(self, server: Server, database: str, folder: Path) -> None:
         self.log = folder / "log"
@@ -74,7 +74,7 @@ class Command:
         ]
 
     def start_and_stop(self, words: str, how: signal.Signals, *, group: bool) -> str:
-        """Stop it when the log has a word; returns the log of this start."""
+        """Stop the command when its log contains `words`; return the log of this run."""
         before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             process = subprocess.Popen(
@@ -89,7 +89,7 @@ class Command:
                 lambda: process.poll() is not None or words in told(), f"{words!r} is told", 300
             )
             assert process.poll() is None, told()
-            # Ctrl-C and systemd signal all processes, `kill` and Docker the first one.
+            # Ctrl-C and systemd signal all processes, `kill` and Docker only the first one.
             (os.killpg if group else os.kill)(process.pid, how)
             assert process.wait(patience(120)) == 0, told()
         finally:
@@ -101,7 +101,7 @@ class Command:
 
 @pytest.fixture
 def shop(live_server: Server, database: str) -> Iterator[str]:
-    """A database with a table, and an account for the command alone."""
+    """Yield a database with a table, and create an account that only the command uses."""
     live_server.execute(
         f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{SECRET}'",
         f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{USER}'@'%'",
@@ -115,7 +115,7 @@ def shop(live_server: Server, database: str) -> Iterator[str]:
 
 
 def _commits(table: Path) -> Iterator[dict[str, Any]]:
-    """The actions of each commit, by kind; transactions as identifier -> number."""
+    """Yield the actions of each commit by kind; transactions as identifier -> version."""
     for path in sorted((table / "_delta_log").glob("*.json")):
         actions: dict[str, Any] = {"txn": {}}
         for line in path.read_text().splitlines():
@@ -129,7 +129,7 @@ def _commits(table: Path) -> Iterator[dict[str, Any]]:
 
 def _assert_each_change_once(table: Path, rows: int) -> None:
     told = [(each["commitInfo"]["operation"], each["txn"]) for each in _commits(table)]
-    # By a merge, or without one.
+    # Rows are written with a merge, or without one.
     writes = [marks for operation, marks in told if operation in {"MERGE", "WRITE"}]
     counted = Counter(
         (name, version)
@@ -140,7 +140,7 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
     assert writes
     assert len(counted) == len(writes)
     assert set(counted.values()) == {1}
-    # Rows come once and never go.
+    # Rows are never written twice and never removed.
     held: set[int] = set()
     for number in range(len(told)):
         found = DeltaTable(table, version=number).to_pyarrow_table()
@@ -160,9 +160,9 @@ def test_restarted_ingest_has_each_change_once(
     live_server: Server, shop: str, tmp_path: Path, starts: int
 ) -> None:
     command = Command(live_server, shop, tmp_path)
-    # When, by which signal, to whom. The first two are all that the short test has. A snapshot that
-    # is stopped between Delta's commit of its first rows and Spark's begins again, so the first
-    # stop comes after it.
+    # The text to wait for, the signal, and whether all processes get it. The short test uses only
+    # the first two. A snapshot that is stopped between Delta's commit of its first rows and Spark's
+    # starts again, so the first stop is after it.
     ways = [
         (" batch 3: ", signal.SIGTERM, True),
         (": reading ", signal.SIGTERM, False),
@@ -180,7 +180,7 @@ def test_restarted_ingest_has_each_change_once(
     def connections() -> list[Any]:
         return [row for row in live_server.execute("SHOW PROCESSLIST") if row[1] == USER]
 
-    # Three heartbeats, by the rule; a busy machine may need longer.
+    # Three heartbeats are the rule; a busy machine may need longer.
     wait_until(lambda: not connections(), "no connection is left", 10 * HEARTBEAT)
     once = [*command.arguments, "--available-now"]
     found = subprocess.run(once, capture_output=True, text=True, check=False, timeout=patience(300))
@@ -188,7 +188,7 @@ def test_restarted_ingest_has_each_change_once(
 
     for log in [*logs, found.stdout + found.stderr]:
         assert [line for line in log.splitlines() if not LINE.match(line)] == []
-        # One page at most, for all but the batches.
+        # At most one page, apart from the batches.
         assert len([line for line in log.splitlines() if " batch " not in line]) < 25
     expected = live_server.execute("SELECT id, v FROM orders ORDER BY id", database=shop)
     table = tmp_path / "lake" / shop / "orders"

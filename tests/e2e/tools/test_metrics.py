@@ -1,4 +1,4 @@
-"""The listener's metrics of a stream: its lag above all, against what the server has."""
+"""The listener's metrics of a stream, above all its lag, compared with the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics
 
 @pytest.fixture
 def metrics(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[MySQLBinlogMetrics]:
-    """A listener of the session, which is told of an idle query several times a second."""
+    """Yield a listener that gets the progress of an idle query several times a second."""
     monkeypatch.setattr(listener, "_POLL_SECONDS", 0.1)
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "200")
     found = MySQLBinlogMetrics(spark, log_interval=None)
@@ -33,7 +33,7 @@ def metrics(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[My
 
 
 class Gate:
-    """A sink that is held up at batches with rows while it is closed."""
+    """A sink that blocks at batches with rows while it is closed."""
 
     def __init__(self) -> None:
         self.opened = Event()
@@ -56,7 +56,7 @@ def gate() -> Gate:
 def query(
     spark: SparkSession, live_server: Server, database: str, gate: Gate, tmp_path: Path
 ) -> Iterator[StreamingQuery]:
-    """A stream of the table `t` into the gate."""
+    """Yield a stream of the table `t` into the gate."""
     live_server.execute(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY)")
     running = (
         Reads(spark, live_server)
@@ -89,14 +89,14 @@ def test_lag_is_zero_when_idle_and_grows_while_changes_are_missing(
     wait_until(lambda: has_lag(0, 0), "the query is idle")
     gate.opened.clear()
     live_server.execute(f"INSERT INTO `{database}`.t VALUES (1), (2)")
-    # The batch is held up, so Spark reports nothing of it.
+    # The batch is blocked, so Spark reports no progress of it.
     wait_until(lambda: has_lag(0.1), "a change is missing")
     before = now()
     assert before is not None
     assert before.lag_seconds is not None
     older = before.lag_seconds + 1
     wait_until(lambda: has_lag(older), "it gets older")
-    # What comes now is not planned before the sink has the first.
+    # This change is not planned before the sink has the first batch.
     live_server.execute(f"INSERT INTO `{database}`.t VALUES (3)")
     wait_until(lambda: has_lag(older + 1), "the oldest counts")
     gate.opened.set()
@@ -105,7 +105,7 @@ def test_lag_is_zero_when_idle_and_grows_while_changes_are_missing(
     assert found is not None
     assert found.is_active
     assert found.source is not None
-    # Silence is no lag, however often Spark looks.
+    # Without changes there is no lag, however often Spark reports progress.
     seen: set[str] = set()
     while len(seen) < 10:
         assert has_lag(0, 0)
@@ -128,7 +128,7 @@ def test_lag_is_zero_when_idle_and_grows_while_changes_are_missing(
     assert found.lag_seconds is None
 
 
-def test_a_mirror_is_reported_with_its_tables(
+def test_metrics_of_a_mirror_report_its_tables(
     metrics: MySQLBinlogMetrics,
     spark: SparkSession,
     live_server: Server,

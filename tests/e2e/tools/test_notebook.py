@@ -1,4 +1,4 @@
-"""The notebook of examples/, run as a whole; its last cell compares its rows with SELECT."""
+"""The notebook in examples/, run as a whole; its last cell compares its rows with SELECT."""
 
 from __future__ import annotations
 

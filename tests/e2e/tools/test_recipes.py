@@ -1,9 +1,9 @@
-"""The blocks of code in README and docs: run as they stand there, and compared with SELECT.
+"""Code blocks in README and docs: run as written, and compared with SELECT.
 
-Each test takes a document's blocks out of its text and runs them one after the other, in one Spark
-session and against one database that has changes of keys, deletes and truncates. What is different
-here (the server's address, the lake's folder) is replaced in the text; what can't run here is named
-in `NOT_RUN`, with the reason. A block that is in neither list fails a test.
+Each test extracts the blocks of a document and runs them in order, in one Spark session and on one
+database with changes of keys, deletes and truncates. Values that are different here (the server's
+address, the lake's folder) are replaced in the text. Blocks that cannot run here are listed in
+`NOT_RUN` with the reason. A block that is in neither list fails a test.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MYSQL = "how-to/prepare-mysql.md"
 _PIPELINES = "how-to/declarative-pipelines.md"
 _SNAPSHOT = "how-to/initial-snapshot.md"
 
-# A block's document and a text that only it has -> why it is not run.
+# Document and a text that only this block contains -> why it is not run.
 NOT_RUN = {
     (_CLUSTER, "spark://"): "needs a cluster that jobs are submitted to",
     (_CLUSTER, "venv-pack"): "packs an environment and submits it to YARN or Kubernetes",
@@ -82,7 +82,7 @@ RUN = {
 }
 
 
-def test_every_block_is_run_or_named() -> None:
+def test_every_documented_code_block_is_run_or_listed_as_not_run() -> None:
     docs = ROOT / "docs"
     documents = ["README.md", *(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))]
     found = {name: [language for language, _ in runnable(name)] for name in documents}
@@ -103,7 +103,7 @@ def _delta(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """What the changes leave of an empty table."""
+    """Return the rows that the changes leave in an empty table."""
     table: dict[int, tuple[Any, ...]] = {}
     for row in sorted(rows, key=lambda row: tuple(row["seq"])):
         if row["op"] == "t":
@@ -116,8 +116,8 @@ def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
     return sorted(table.values())
 
 
-def test_readme(shop: Shop) -> None:
-    """Its account is the one that all of these tests use."""
+def test_readme_stream_reaches_the_end_of_the_binlog(shop: Shop) -> None:
+    """The stream uses the account that `open_shop` creates from README."""
     ((_, stream),) = [block for block in blocks("README.md") if block[0] == "python"]
     shop.python(stream)
     query = shop.names["query"]
@@ -128,7 +128,7 @@ def test_readme(shop: Shop) -> None:
 
 @pytest.fixture
 def tutorial(shop: Shop) -> Iterator[Shop]:
-    """The tutorials' database."""
+    """Yield the shop, with the tutorials' database."""
     shop.server.execute(
         "DROP DATABASE IF EXISTS tutorial",
         "CREATE DATABASE tutorial CHARACTER SET utf8mb4",
@@ -143,7 +143,7 @@ def tutorial(shop: Shop) -> Iterator[Shop]:
 _PLACED = "INSERT INTO orders (status, total) VALUES ('placed', 83.20), ('paid', 12.00)"
 
 
-def test_first_stream(tutorial: Shop) -> None:
+def test_first_stream_tutorial_shows_the_inserted_rows(tutorial: Shop) -> None:
     ((_, stream),) = runnable("tutorial/first-stream.md")
     tutorial.python(stream)
     query = tutorial.names["query"]
@@ -157,7 +157,9 @@ def test_first_stream(tutorial: Shop) -> None:
     wait_until(lambda: shown() == 2, "both rows are shown", 300, every=0.1)
 
 
-def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_mirror_tutorial_reports_equal_tables(
+    tutorial: Shop, capfd: pytest.CaptureFixture[str]
+) -> None:
     ((_, compare),) = runnable("tutorial/mirror-to-delta.md")
     customers = "INSERT INTO customers (name) VALUES ('Ada'), ('Grace')"
     tutorial.server.execute(_PLACED, customers, database="tutorial")
@@ -172,7 +174,7 @@ def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().out.count("2 rows: equal") == 2
 
 
-def test_types(shop: Shop) -> None:
+def test_reference_example_finds_data_losing_ddl_and_equals_select(shop: Shop) -> None:
     ((_, losing),) = runnable("reference/output-schema.md")
     ((_, current),) = runnable("reference/type-mapping.md")
     start = "{}:{}".format(*shop.server.position())
@@ -197,14 +199,16 @@ def test_types(shop: Shop) -> None:
     assert sorted(rows) == shop.selected()
 
 
-def test_tune(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_tuning_example_prints_a_positive_duration(
+    shop: Shop, capfd: pytest.CaptureFixture[str]
+) -> None:
     ((_, measure),) = runnable("how-to/tune.md")
     shop.write(0)
     shop.python(measure)
     assert float(capfd.readouterr().out.splitlines()[-1]) > 0
 
 
-def test_masks_and_filters(shop: Shop) -> None:
+def test_mask_and_filter_example_masks_values_and_drops_rows(shop: Shop) -> None:
     mask, lookup, condition = (code for _, code in runnable(_MASKS))
     secret = shop.folder / "mask"
     secret.write_text("0123456789abcdef", encoding="utf-8")
@@ -224,7 +228,7 @@ def test_masks_and_filters(shop: Shop) -> None:
 
 
 def _customers(shop: Shop, name: str, code: str) -> dict[int, dict[str, Any]]:
-    """The inserted customers that a block's stream delivers, by their keys."""
+    """Return the inserted customers that a block's stream delivers, by their keys."""
     shop.python(code)
     query = shop.names["customers"].writeStream.format("memory").queryName(name).start()
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
@@ -240,11 +244,11 @@ def _customers(shop: Shop, name: str, code: str) -> dict[int, dict[str, Any]]:
     return {image["id"]: image for image in (json.loads(row.after) for row in rows)}
 
 
-def test_upsert(shop: Shop) -> None:
+def test_merge_example_equals_select_also_when_a_batch_is_replayed(shop: Shop) -> None:
     define, follow = (code for _, code in runnable(_MERGE))
     shop.python(define)
     shop.write(0)
-    # The log from before this test may have a table of this name with other columns.
+    # Earlier parts of the binlog may contain a table of this name with other columns.
     start = '"{}:{}"'.format(*shop.begin)
     shop.python(follow.replace('"earliest"', start))
     query = shop.names["query"]
@@ -255,7 +259,7 @@ def test_upsert(shop: Shop) -> None:
     shop.write(400)
     shop.wait_for_end(query)
     assert _delta(shop.folder) == shop.selected()
-    # As Spark does with a batch that was not committed.
+    # Spark replays a batch that was not committed.
     options = shop.server.options(tables="shop.orders", startingOffset=start.strip('"'))
     again = shop.spark.read.format("mysqlbinlog").options(**options).load()
     for _ in range(2):
@@ -264,11 +268,10 @@ def test_upsert(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("grant", [0, 1])
-def test_snapshot(shop: Shop, grant: int) -> None:
-    """With each of the grants that its visibility check can have."""
+def test_initial_snapshot_example_equals_select_with_each_grant(shop: Shop, grant: int) -> None:
     define = runnable(_MERGE)[0][1]
     load, *grants = (code for _, code in runnable(_SNAPSHOT))
-    # The account has it already.
+    # The account already has this privilege.
     shop.server.execute("REVOKE PROCESS ON *.* FROM 'spark'@'%'")
     shop.sql(grants[grant])
     shop.python(define)
@@ -281,7 +284,7 @@ def test_snapshot(shop: Shop, grant: int) -> None:
     assert _delta(shop.folder) == shop.selected()
 
 
-def test_delta(shop: Shop) -> None:
+def test_delta_mirror_example_equals_select(shop: Shop) -> None:
     ((_, mirror),) = runnable("how-to/delta-mirror.md")
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
@@ -296,8 +299,7 @@ def test_delta(shop: Shop) -> None:
     assert found == shop.selected()
 
 
-def test_change_log(shop: Shop) -> None:
-    """Time travel to three moments, and the versions that were the rows then."""
+def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -> None:
     mirror, travel, dimension = (code for _, code in runnable("how-to/time-travel-and-scd2.md"))
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
@@ -311,7 +313,7 @@ def test_change_log(shop: Shop) -> None:
             ["DELETE FROM orders WHERE id = 2", "UPDATE orders SET total = 9 WHERE id = 3"],
         ]
     ):
-        # A time of its own for each, an hour apart.
+        # A separate time for each, an hour apart.
         time = seconds + 3600 * (number + 1)
         shop.server.execute(f"SET timestamp = {time}", *statements, database="shop")
         rows = shop.server.execute("SELECT id, status, total FROM orders", database="shop")
@@ -332,20 +334,19 @@ def test_change_log(shop: Shop) -> None:
 
 
 def _of_84(query: str) -> str:
-    """In the words of 8.4 and later, which have no longer these."""
+    """Return a query as 8.4 and later accept it, without removed statements and variables."""
     query = query.replace("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
     return query.replace("@@expire_logs_days", "@@binlog_expire_logs_seconds")
 
 
-def test_prepare_mysql(shop: Shop) -> None:
-    """Its account is README's; its queries run."""
+def test_mysql_preparation_grants_equal_readme_and_queries_run(shop: Shop) -> None:
     grants, *queries = (code for _, code in runnable(_MYSQL))
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
     for query in queries:
         shop.sql(_of_84(query) if shop.server.is_mysql9() else query)
 
 
-def test_write_to_files(shop: Shop) -> None:
+def test_file_sink_example_writes_changes_that_replay_to_select(shop: Shop) -> None:
     shop.python(runnable("how-to/write-to-files.md")[0][1])
     query = shop.names["query"]
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
@@ -358,7 +359,7 @@ def test_write_to_files(shop: Shop) -> None:
 
 
 class _Registry(GraphElementRegistry):
-    """What a pipeline's file defines."""
+    """A registry of the views and flows that a pipeline file defines."""
 
     def __init__(self) -> None:
         self.views: dict[str, Callable[[], DataFrame]] = {}
@@ -377,10 +378,11 @@ class _Registry(GraphElementRegistry):
         raise NotImplementedError
 
 
-def test_auto_cdc(shop: Shop) -> None:
-    """The last row of each key by `sequence_by`, without deletes: what the flow keeps.
+def test_last_rows_of_the_auto_cdc_example_equal_select(shop: Shop) -> None:
+    """The flow keeps the last row of each key by `sequence_by`, without deletes.
 
-    No connector that these sessions have supports the flow itself; Spark checks its definition.
+    The connectors of these sessions do not support the flow; another test has Spark check its
+    definition.
     """
     code = runnable(_PIPELINES)[0][1]
     shop.sql(runnable(_SNAPSHOT)[1][1])
@@ -408,7 +410,7 @@ def test_auto_cdc(shop: Shop) -> None:
     assert sorted(kept) == shop.selected()
 
 
-def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
+def test_spark_accepts_the_auto_cdc_pipeline_in_a_dry_run(shop: Shop) -> None:
     project = shop.folder / "project"
     project.mkdir()
     code = shop.as_here(runnable(_PIPELINES)[0][1])
@@ -418,10 +420,10 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
         "storage": (project / "storage").as_uri(),
         "libraries": [{"glob": {"include": "orders.py"}}],
     }
-    # JSON is YAML.
+    # JSON is valid YAML.
     (project / "spark-pipeline.yml").write_text(json.dumps(spec), encoding="utf-8")
     home = Path(pyspark.__file__).parent
-    # It starts a server of Spark Connect.
+    # The command starts a Spark Connect server.
     with connect_turn():
         done = subprocess.run(
             [home / "bin" / "spark-pipelines", "dry-run", "--spec", "spark-pipeline.yml"],
@@ -435,8 +437,7 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
     assert "Run is COMPLETED" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
-def test_routing(shop: Shop) -> None:
-    """Each table's folder has its changes, once, also when a batch runs again."""
+def test_one_sink_per_table_example_writes_each_change_once(shop: Shop) -> None:
     route = runnable("how-to/one-sink-per-table.md")[0][1]
     shop.server.execute(f"CREATE TABLE `old orders` ({ORDERS})", database="shop")
     shop.python(route)
@@ -465,7 +466,7 @@ def test_routing(shop: Shop) -> None:
         assert _replayed(rows) == sorted(selected)
 
 
-def test_hourly_jobs(shop: Shop) -> None:
+def test_periodic_job_example_equals_select_after_each_run(shop: Shop) -> None:
     job = runnable(_HOURLY)[0][1]
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)

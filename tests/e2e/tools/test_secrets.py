@@ -1,4 +1,4 @@
-"""Passwords and keys are in nothing that Spark or this package shows or stores."""
+"""Passwords and keys are in nothing that Spark or this package prints or stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORE_SECRET = "store-s3cret-4711"
 
 
 def test_no_password_is_shown_or_stored(shop: Server, account: Account, tmp_path: Path) -> None:
-    """In plans, UI, event log, log lines, progress, errors, checkpoints and Delta tables."""
+    """The search covers plans, UI, event log, log lines, progress, errors and stored files."""
     shop.execute("REPLACE INTO shop.orders VALUES (4711, 'visible')")
     reads = account(shop, "ALL ON *.*")
     assert reads.options["password"] == SECRET
@@ -77,7 +77,7 @@ def test_no_password_is_shown_or_stored(shop: Server, account: Account, tmp_path
         f"//spark:{SECRET}@db.example",
     ],
 )
-def test_a_url_given_as_host(host: str) -> None:
+def test_url_as_host_is_rejected_without_showing_its_password(host: str) -> None:
     with pytest.raises(OptionError, match="option host: expected a host name") as caught:
         parse_options({"host": host, "user": "spark"})
     assert SECRET not in str(caught.value)

@@ -1,8 +1,8 @@
-"""No masked value, and no value of a filtered row, is in anything that a run leaves or shows.
+"""Masked values and values of filtered rows are in nothing that a run writes or prints.
 
-A thousand secrets are planted: in masked columns, in masked keys, in rows outside of the filter, in
-keys of those, in the texts of statements, in defaults of DDL and in what stops a read. The same
-search finds the visible values, so it would find a secret.
+The secrets are in masked columns, masked keys, filtered rows and their keys, texts of statements,
+defaults in DDL, and statements that stop a read. The same search finds the visible values, so it
+would find a secret.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 
 _SCRIPT = Path(__file__).parents[2] / "helpers" / "streams" / "shown_texts.py"
 COUNT = 1_000
-# Neither masks nor hashes show so much of one.
+# Neither a mask nor a hash contains this much of a secret.
 PLANTED = b"S3CRET-"
 PHONES = b"49170"
 VISIBLE = b"visible-"
@@ -36,7 +36,7 @@ def secret(number: int) -> str:
 
 
 def rows_to_begin_with(first: int) -> list[str]:
-    """Statements with secrets from `first` on: 100 rows in each table."""
+    """Return statements that insert rows with secrets, numbered from `first` on."""
     numbers = range(first, first + 100)
     return [
         "INSERT INTO shop.masked VALUES "
@@ -84,7 +84,7 @@ UNREADABLE = [
 ]
 
 
-def test_a_thousand_planted_secrets_are_nowhere(
+def test_masked_and_filtered_values_appear_in_no_output_or_file(
     shop: Server, account: Account, tmp_path: Path
 ) -> None:
     shop.execute("DROP DATABASE shop", "CREATE DATABASE shop", "CREATE DATABASE broken")
@@ -138,7 +138,7 @@ def test_a_thousand_planted_secrets_are_nowhere(
     assert not [(name, around(text, PHONES)) for name, text in places.items() if PHONES in text]
     key = MASK_SECRET.encode()
     assert not [(name, around(text, key)) for name, text in places.items() if key in text]
-    # The search sees what it is to see.
+    # The same search finds the visible values.
     for part in ("output", "/lake/shop/masked/", "/lake/shop/filtered/", "/changes/shop/hashed/"):
         assert any(VISIBLE in text for name, text in places.items() if part in name), part
     for part in ("/events/", "/checkpoint/offsets/", "/mirror/offsets/"):
@@ -149,7 +149,7 @@ def test_a_thousand_planted_secrets_are_nowhere(
 
 
 def run_once(folder: Path, options: dict[str, str], failing: dict[str, dict[str, str]]) -> bytes:
-    """Run a batch read, a stream and a mirror; returns all that they show."""
+    """Run a batch read, a stream and a mirror; return everything that they print."""
     settings = folder / "settings.json"
     (folder / "temporary").mkdir(exist_ok=True)
     given = {
@@ -173,7 +173,7 @@ def run_once(folder: Path, options: dict[str, str], failing: dict[str, dict[str,
 
 
 def texts_below(folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Each file, with what is compressed in it."""
+    """Yield each file with its content, and with what it contains in compressed form."""
     for path in filter(Path.is_file, folder.rglob("*")):
         content = path.read_bytes()
         if path.suffix == ".parquet":

@@ -1,4 +1,4 @@
-"""`verify` finds what differs between MySQL and Delta, and nothing else, while both are written."""
+"""`verify` finds exactly the differences between MySQL and Delta, also while both are written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def verify(
 
 
 def kinds(result: TableResult) -> list[tuple[str, Any, tuple[str, ...]]]:
-    """The differences: kind, key, differing columns."""
+    """Return the differences as kind, key and differing columns."""
     assert result.is_complete, result.reason
     assert sum(result.counts.values()) == len(result.shown)
     found = [(each.kind, *each.row.values(), each.columns) for each in result.shown]
@@ -62,11 +62,11 @@ def kinds(result: TableResult) -> list[tuple[str, Any, tuple[str, ...]]]:
 
 
 def unlogged(mirrored: MirroredDatabase, *statements: str) -> None:
-    """Statements that the mirror cannot see."""
+    """Execute statements that are not written to the binlog."""
     mirrored.execute("SET sql_log_bin = 0", "SET sql_mode = ''", *statements)
 
 
-def test_planted_differences_are_found(
+def test_verify_finds_exactly_the_planted_differences(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -85,8 +85,8 @@ def test_planted_differences_are_found(
     assert {name: kinds(each) for name, each in verify(mirrored).items()} == _NOTHING
     changes = {
         2: ("s", "s = 'a'"),  # a trailing space
-        3: ("s", "s = 'A '"),  # equal for the collation
-        4: ("f", "f = 0.5"),  # a sign
+        3: ("s", "s = 'A '"),  # equal in the collation
+        4: ("f", "f = 0.5"),  # only the sign
         5: ("d", "d = 1.21"),
         6: ("b", "b = x'00fe'"),
         7: ("w", "w = '2026-01-02 03:04:05.007'"),
@@ -100,7 +100,7 @@ def test_planted_differences_are_found(
         15: ("r", "r = 2027"),
         16: ("k", "k = 256"),
         17: ("x", "x = 'p'"),
-        18: ("m", "m = ''"),  # '' and NULL are two values
+        18: ("m", "m = ''"),  # an empty text
         19: ("o", "o = 1234567890123456789012345678901234567890.124"),
         20: ("a", "a = NULL"),
         25: ("j", """j = '{"b": [5.0, 1e2, 1.11, "x"], "a": 18446744073709551615}'"""),
@@ -138,7 +138,7 @@ def _copies(mirrored: MirroredDatabase, table: str, number: int) -> pa.Table:
     return mirrored.delta(table).to_pyarrow_table(filters=[("id", "=", number)])
 
 
-def test_changes_that_the_mirror_has_not_applied_are_no_differences(
+def test_verify_ignores_changes_that_are_not_yet_applied(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -157,7 +157,7 @@ def test_changes_that_the_mirror_has_not_applied_are_no_differences(
         "DELETE FROM t WHERE id = 2",
         "UPDATE t SET id = 5 WHERE id = 3",
         "INSERT INTO t VALUES (8, 8)",
-        # There and back again.
+        # Changed, and changed back.
         "UPDATE t SET n = 10 WHERE id = 9",
         "UPDATE t SET n = 9 WHERE id = 9",
         "INSERT INTO bag VALUES (1), (3)",
@@ -169,7 +169,7 @@ def test_changes_that_the_mirror_has_not_applied_are_no_differences(
     assert "start the mirror" in str(results["bag"].reason)
     assert kinds(results["quiet"]) == [("different", 2, ("n",))]
     mirrored.delta("t").update(updates={"n": "7"}, predicate="id IN (1, 9)")
-    # The values that Delta must have are those before the changes to come.
+    # The expected values are those before the pending changes.
     assert kinds(verify(mirrored, "t")["t"]) == [
         ("different", 1, ("n",)),
         ("different", 4, ("n",)),
@@ -179,7 +179,7 @@ def test_changes_that_the_mirror_has_not_applied_are_no_differences(
     assert verify(mirrored, "t")["t"].unconfirmed == 5
 
 
-def test_soft_deletes_conditions_and_excluded_columns(
+def test_verify_respects_soft_deletes_snapshot_where_and_excluded_columns(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     where = json.dumps({f"{database}.part": "id > 2"})
@@ -202,7 +202,7 @@ def test_soft_deletes_conditions_and_excluded_columns(
     mirrored.run()
     mirrored.execute(
         "DELETE FROM soft WHERE id = 1",
-        # It is in Delta from now on.
+        # The row is in Delta from here on.
         "UPDATE part SET n = 0 WHERE id = 1",
     )
     mirrored.run()
@@ -230,7 +230,7 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_command_shows_differences_and_how_to_repair_them(
+def test_verify_command_shows_differences_and_a_reload_option_for_repair(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -258,7 +258,7 @@ def test_the_command_shows_differences_and_how_to_repair_them(
     assert told.returncode == 1
     line = json.loads(told.stdout)
     assert line["differences"] == {"different": 2, "extra": 1}
-    # The option repairs the table.
+    # The suggested option repairs the table.
     option = different.stderr.partition("'reload=")[2].rstrip("'\n")
     mirrored.options["reload"] = option
     mirrored.run()
@@ -275,7 +275,7 @@ def test_the_command_shows_differences_and_how_to_repair_them(
     assert run([*command[:-1], f"{database}.none"]).returncode == 1
 
 
-def test_nothing_is_reported_under_load_but_what_is_planted(
+def test_verify_under_load_finds_exactly_the_planted_differences(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -293,7 +293,7 @@ def test_nothing_is_reported_under_load_but_what_is_planted(
                 results = verify(mirrored, timeout=3.0)
                 assert not results["t"].shown, results["t"]
                 assert not results["bag"].shown, results["bag"]
-            # The writer changes rows below 50, and 1 in the bag.
+            # The writer changes rows 1 to 49 of `t`, and rows with n = 1 of `bag`.
             unlogged(
                 mirrored,
                 "UPDATE t SET s = 'Text' WHERE id = 60",
@@ -315,7 +315,7 @@ def test_nothing_is_reported_under_load_but_what_is_planted(
 
 
 class _Writer:
-    """Changes rows, some of them all the time, until the end of its block."""
+    """A thread that changes rows during a block, three of them all the time."""
 
     def __init__(self, server: Server, database: str) -> None:
         self.count = 0

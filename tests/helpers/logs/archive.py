@@ -1,4 +1,4 @@
-"""An archive of a server's binlog files on this disk, which grows as the server writes."""
+"""A local copy of a server's binlog files, which grows as the server writes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Archive"]
 
 
 class Archive:
-    """Copies what the server has written, in portions that end anywhere.
+    """A folder of binlog files, copied from the server in portions of random size.
 
     Parameters
     ----------
-    since : the first file; by default the one that the server writes now.
+    since : the first file to copy; by default the one that the server writes now.
 
     Attributes
     ----------
-    folder : with the copies.
+    folder : contains the copies.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Archive:
         self._first = since or server.position()[0]
 
     def copy(self, *, whole: bool = True) -> None:
-        """Copy what is missing, from the file of the archive's beginning on; or some of it."""
+        """Copy the missing bytes of each file; without `whole`, a random part of them."""
         names = [name for name, _ in self._server.binlog_files()]
         for name in names[names.index(self._first) :] if self._first in names else names:
             self._copy(name, whole=whole)
@@ -57,7 +57,7 @@ class Archive:
         return sorted(path.name for path in self.folder.iterdir())
 
     def __enter__(self) -> Self:
-        """Copy in a thread, until the end of the block."""
+        """Copy in a thread until the end of the block."""
         self._thread.start()
         return self
 

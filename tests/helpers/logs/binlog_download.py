@@ -1,4 +1,4 @@
-"""A live server's log files on this disk, whole, wherever the server keeps them."""
+"""Download of a live server's binlog files over the replication protocol."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pyspark_mysqlbinlog.protocol.events import EventHeader, EventType
 
 __all__ = ["download"]
 
-# Where they have no position, the server made them up; MariaDB 11.8 gives none to rows.
+# Events of these types without a position are artificial. The type matters: MariaDB 11.8 also
+# sends rows events without a position.
 _MADE = (EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT)
 _HEARTBEATS = (EventType.HEARTBEAT_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2)
 
 
 def download(server: Server, names: Iterable[str], folder: Path) -> None:
-    """Write files of the server's log under their names, as far as they go now."""
+    """Write the named binlog files to `folder`, up to their current ends."""
     for name in names:
         with client_of(server) as client, (folder / name).open("wb") as file:
             file.write(MAGIC)
@@ -29,4 +30,4 @@ def download(server: Server, names: Iterable[str], folder: Path) -> None:
                 if not is_made and header.type not in _HEARTBEATS:
                     file.write(raw)
                 elif header.type == EventType.ROTATE_EVENT and file.tell() > len(MAGIC):
-                    break  # made up: what comes now is the next file
+                    break  # artificial: the events of the next file follow

@@ -1,4 +1,4 @@
-"""A buffer and the tail that fills it, as far as the buffer sees one."""
+"""A `LogBuffer`, and a stand-in for the tail that fills it."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def mark(position: Position) -> BoundaryState:
 
 @dataclass
 class Log:
-    """What the tail would do: one method per transaction.
+    """A stand-in for the tail: it appends transactions and rotations to the buffer.
 
     Attributes
     ----------
-    here : the last boundary, as it is spelled now.
-    wanted : (number, end) of every wanted transaction, its end as it was first spelled.
+    here : the last boundary; after a rotation, the start of the new file.
+    captured : (number, end) of every captured transaction; a rotation does not change the end.
     """
 
     buffer: LogBuffer
     here: Position
-    wanted: list[tuple[int, Position]] = field(default_factory=list)
+    captured: list[tuple[int, Position]] = field(default_factory=list)
     count: int = 0
 
     def transaction(
-        self, size: int = 100, *, wanted: bool = True, number: int | None = None
+        self, size: int = 100, *, captured: bool = True, number: int | None = None
     ) -> Position:
-        """`size` bytes long; the number goes along as its event's table id."""
+        """Append a transaction of `size` bytes, whose number is its event's table ID."""
         if number is None:
             self.count += 1
             number = self.count
         end = self.here._replace(pos=self.here.pos + size)
-        if wanted:
+        if captured:
             self.buffer.append([self.event(number, size)])
-            self.wanted.append((number, end))
-        self.buffer.boundary(mark(end), size, wanted=wanted)
+            self.captured.append((number, end))
+        self.buffer.boundary(mark(end), size, captured=captured)
         self.here = end
         return end
 
@@ -76,7 +76,7 @@ def new_log(
 
 
 def numbers(spans: list[Span]) -> list[int]:
-    """The transactions whose events the spans hold."""
+    """Return the numbers of the transactions whose events the spans contain."""
     found = []
     for span in spans:
         assert span.blocks is not None

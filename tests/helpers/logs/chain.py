@@ -1,4 +1,4 @@
-"""Log files in, batches out: scanned, filtered and decoded by both implementations."""
+"""Binlog files scanned, filtered and decoded into batches by both implementations."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["Chain"]
 
 @dataclass(frozen=True)
 class Chain:
-    """A reading of log files.
+    """Binlog files, and the options of a query that reads them.
 
     Attributes
     ----------
-    folder : holds the files, and nothing else.
-    schemas : of the tables, from the beginning on; others are unknown.
-    options : of the query, but `path`.
+    folder : contains the files and nothing else.
+    schemas : of the tables, from the start of the files; other tables are unknown.
+    options : of the query, except `path`.
     """
 
     folder: Path
@@ -44,10 +44,10 @@ class Chain:
     options: Mapping[str, str]
 
     def assert_same(self) -> Decoded:
-        """Both implementations give the same rows and the same error; returns what the kernel gave.
+        """Check that both implementations give the same rows and error; return the kernel's.
 
-        Once with ranges that are read from the files, and once with events that are carried, where
-        the filter lets them pass.
+        Checked with ranges that are read from the files, and with inline events unless the filter
+        raises an error.
         """
         options = parse_options({"path": str(self.folder), **self.options})
         schema = self._arrow_schema(options)
@@ -75,7 +75,7 @@ class Chain:
         return RangePartition(start, log.end(), history.pack(), (), True, blocks, log=log)
 
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
-        """The wanted events, in blocks that end anywhere."""
+        """Return the captured events in blocks of at most three; None if the filter raises."""
         log = FileLog.find(str(self.folder))
         filtering = EventFilter(options.table_filter(True).captures, operations=options.operations)
         kept = []
@@ -96,10 +96,10 @@ class Chain:
                 kind = VariantType()
             case "struct":
                 columns = options.column_filter(True)
-                wants = options.table_filter(True).captures
-                wanted = [one for one in self.schemas if wants(one.database, one.table)]
+                captures = options.table_filter(True).captures
+                captured = [one for one in self.schemas if captures(one.database, one.table)]
                 nested = options.table_filter(True).nests
-                kind = payload_type(wanted, options.struct_options, columns, nested=nested)
+                kind = payload_type(captured, options.struct_options, columns, nested=nested)
         return arrow_schema(output_schema(kind, rescued=options.rescues))
 
 

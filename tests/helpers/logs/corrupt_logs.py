@@ -1,7 +1,8 @@
-"""Logs, damaged so that the damage gets far: lengths, positions and checksums are right again.
+"""Corrupt binlog files with correct lengths, positions and checksums.
 
-A damage that is left as it is would be found by the checksum, and say nothing of what comes after
-it. So each event is made anew behind its new body; only the last kinds of damage are left raw.
+The checksum detects a plain change of bytes, so the code after the checksum check would not be
+tested. So each event is rebuilt with its changed body. Only a truncated file and a bit flipped in
+the finished file stay as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["RawEvent", "damaged", "from_bytes", "to_bytes"]
 
 MAGIC = b"\xfebin"
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-# Most of a log is not rows; most of the damage should be.
+# Table maps and rows events: they are the smaller part of a log, but get most of the damage.
 _OF_INTEREST = frozenset({EventType.TABLE_MAP_EVENT, 23, 24, 25, 30, 31, 32})
 _KINDS = sorted({int(kind) for kind in EventType})
 _ODD_BYTES = st.sampled_from((0, 1, 0x7F, 0x80, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)) | st.integers(0, 255)
@@ -27,7 +28,7 @@ _ODD_BYTES = st.sampled_from((0, 1, 0x7F, 0x80, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)) |
 
 @dataclass(frozen=True)
 class RawEvent:
-    """An event without its position, length and checksum: those come from where it is put."""
+    """An event without position, length and checksum; `to_bytes` adds them."""
 
     kind: int
     body: bytes
@@ -37,7 +38,7 @@ class RawEvent:
 
 
 def from_bytes(data: bytes) -> tuple[list[RawEvent], bool]:
-    """The events of a log file, and whether they have checksums."""
+    """Return the events of a binlog file, and whether they have checksums."""
     events: list[RawEvent] = []
     checksum, pos = True, len(MAGIC)
     while pos < len(data):
@@ -52,7 +53,7 @@ def from_bytes(data: bytes) -> tuple[list[RawEvent], bool]:
 
 
 def to_bytes(events: list[RawEvent], *, checksum: bool) -> bytes:
-    """A log file of these events."""
+    """Return a binlog file of these events."""
     parts, pos = [MAGIC], len(MAGIC)
     for event in events:
         trailer = 4 if checksum or event.kind == _FORMAT_DESCRIPTION else 0
@@ -69,7 +70,10 @@ Damage = Callable[[st.DrawFn, list[RawEvent]], None]
 
 
 def _choose(draw: st.DrawFn, events: list[RawEvent]) -> int:
-    """Which event; the FORMAT_DESCRIPTION, without which nothing can be read, only if need be."""
+    """Draw the index of an event, usually of a table map or rows event.
+
+    Index 0 is avoided: without its FORMAT_DESCRIPTION nothing can be read.
+    """
     interesting = [at for at, event in enumerate(events) if event.kind in _OF_INTEREST]
     if interesting and draw(st.integers(0, 5)) != 5:
         return draw(st.sampled_from(interesting))
@@ -128,7 +132,7 @@ def _swap(draw: st.DrawFn, events: list[RawEvent]) -> None:
 
 
 def _splice(draw: st.DrawFn, events: list[RawEvent]) -> None:
-    """The head of one event, the rest of another."""
+    """Replace the tail of an event's body with the tail of another event's body."""
     at, other = _choose(draw, events), _choose(draw, events)
     body, rest = events[at].body, events[other].body
     cut = draw(st.integers(0, min(len(body), len(rest))))
@@ -168,7 +172,7 @@ _ON_EVENTS: tuple[Damage, ...] = (
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: list[RawEvent], *, checksum: bool) -> bytes:
-    """A log file with some damage, or none."""
+    """Draw a binlog file with some damage, or with none."""
     events = list(whole)
     for _ in range(draw(st.sampled_from((0, 1, 1, 1, 2, 3)))):
         draw(st.sampled_from(_ON_EVENTS))(draw, events)

@@ -1,4 +1,4 @@
-"""A proxy that cuts connections, some way into what the server sends."""
+"""A proxy that cuts connections after a number of bytes from the server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["CuttingProxy", "cutting_proxy"]
 
 
 class CuttingProxy:
-    """Forwards connections to a server.
+    """A TCP proxy to a server.
 
     Attributes
     ----------
-    port : where it listens.
-    target : the server of connections to come.
-    allowed : bytes that the server may send on each connection to come, one by one; unlimited
-        behind the last.
-    cuts : connections that were cut.
+    port : on which it listens.
+    target : the server of new connections.
+    allowed : byte limits of what the server sends on the next connections, in order; unlimited
+        after the last one.
+    cuts : number of connections that were cut.
     """
 
     def __init__(self, host: str, port: int, allowed: Iterator[int | None]) -> None:
@@ -48,7 +48,7 @@ class CuttingProxy:
             threading.Thread(target=self._forward, args=(ours, most), daemon=True).start()
 
     def _forward(self, ours: socket.socket, most: int | None) -> None:
-        """Both ways, until an end is closed or enough was sent."""
+        """Forward in both directions until a side closes or the limit is reached."""
         with (
             ours,
             contextlib.suppress(OSError),

@@ -1,6 +1,6 @@
-"""Builders of events: bodies, raw events as a log or a dump has them, and whole logs.
+"""Builders of event bodies, of raw events as in a file or a dump, and of whole logs.
 
-`LogBuilder` counts positions as a server does, so what it makes can be walked, filtered and packed.
+`LogBuilder` counts positions as a server does, so its events can be read, filtered and packed.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def raw_event(
     timestamp: int = TIMESTAMP,
     server_id: int = 5,
 ) -> bytes:
-    """Header, body and CRC32."""
+    """Return header, body and, with `checksum`, the CRC32."""
     length = HEADER_LENGTH + len(body) + (4 if checksum else 0)
     raw = HEADER.pack(timestamp, int(kind), server_id, length, log_pos & 0xFFFFFFFF, flags) + body
     return raw + pack("<I", crc32(raw)) if checksum else raw
 
 
 def format_description_body(version: str = "5.7.41-log", algorithm: int = 1) -> bytes:
-    """Without its CRC32; servers before 5.6.1 have no algorithm byte either."""
+    """Return the body without its CRC32. Servers before 5.6.1 write no algorithm byte."""
     numbers = bytes([0x38, 0x0D, 0x00, 0x08, 0x00, 0x12] + [0x04] * 32)
     head = pack("<H50sIB", 4, version.encode(), 0, HEADER_LENGTH) + numbers
     return head if version.startswith(("5.1", "5.5")) else head + bytes([algorithm])
@@ -85,30 +85,30 @@ def incident_body(message: str = "") -> bytes:
 
 
 def table_map(table_id: int, table: str, database: str = "d") -> bytes:
-    """A table of one INT column."""
+    """Return the TABLE_MAP body of a table with one INT column."""
     names = b"".join(bytes([len(name)]) + name.encode() + b"\x00" for name in (database, table))
     return table_id.to_bytes(6, "little") + b"\x01\x00" + names + b"\x01\x03\x00\x01"
 
 
 def rows_body(table_id: int, *values: int, last: bool = True) -> bytes:
-    """WRITE_ROWS v2 of one INT column; `last` sets STMT_END."""
+    """Return the WRITE_ROWS v2 body of one INT column; `last` sets STMT_END."""
     head = table_id.to_bytes(6, "little") + pack("<HH", int(last), 2) + b"\x01\xff"
     return head + b"".join(b"\xfe" + pack("<i", value) for value in values)
 
 
 def dummy_rows_body() -> bytes:
-    """No table, no rows: it only ends the statement."""
+    """Return a rows body without table and rows, which only ends the statement."""
     return (0xFFFFFF).to_bytes(6, "little") + pack("<HH", 1, 2) + b"\x00"
 
 
 @dataclass
 class LogBuilder:
-    """One file of a log that grows by events.
+    """One binlog file to which events are appended.
 
     Attributes
     ----------
     raws : the raw events.
-    pos : where the next one begins.
+    pos : where the next event begins.
     """
 
     file: str = "mysql-bin.000001"
@@ -118,7 +118,7 @@ class LogBuilder:
     raws: list[bytes] = field(default_factory=list)
 
     def add(self, kind: EventType | int, body: bytes, flags: int = 0) -> LogBuilder:
-        # A FORMAT_DESCRIPTION has its CRC32 even where the others have none.
+        # FORMAT_DESCRIPTION has a CRC32 even if the other events have none.
         checksum = self.checksum or kind == EventType.FORMAT_DESCRIPTION_EVENT
         length = HEADER_LENGTH + len(body) + 4 * checksum
         self.pos += length
@@ -147,7 +147,7 @@ class LogBuilder:
         return self.query("BEGIN")
 
     def rows(self, table_id: int, table: str, *values: int) -> LogBuilder:
-        """One statement: table map and WRITE_ROWS."""
+        """Add one statement: table map and WRITE_ROWS."""
         self.add(EventType.TABLE_MAP_EVENT, table_map(table_id, table))
         return self.add(EventType.WRITE_ROWS_EVENT, rows_body(table_id, *values))
 
@@ -161,7 +161,7 @@ class LogBuilder:
         return Position.of(self.file, self.pos if pos is None else pos)
 
     def events(self) -> list[Event]:
-        """The events, walked; the log may begin without FORMAT_DESCRIPTION."""
+        """Return the events as `EventReader` reads them; FORMAT_DESCRIPTION is optional."""
         return walked(self.raws, self.file, checksum=self.checksum)
 
     def write(self, folder: Path) -> Path:
@@ -171,7 +171,7 @@ class LogBuilder:
 
 
 def walked(raws: Iterable[bytes], file: str, *, checksum: bool = True) -> list[Event]:
-    """Raw events through a walker that has seen a FORMAT_DESCRIPTION."""
+    """Return raw events as read by an `EventReader` that has read a FORMAT_DESCRIPTION."""
     walker = EventReader(file, 4)
     body = format_description_body(algorithm=int(checksum))
     walker.feed(raw_event(EventType.FORMAT_DESCRIPTION_EVENT, body, log_pos=0))

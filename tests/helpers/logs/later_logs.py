@@ -1,8 +1,8 @@
-"""Logs that a real MySQL 9.7.4 wrote, as `path` reads them, and what SELECT showed.
+"""Binlog files written by MySQL 9.7.4, read with `path` and compared with SELECT.
 
-A replay holds each row by its primary key. What an image does not have stays as it was; a before
-image must be what is held. Columns that DDL filled, without events, are not compared where no event
-gave them.
+The replay keeps each row by its primary key. Columns that an image does not contain keep their
+values. A before image must equal the kept row. Columns that DDL filled without events are compared
+only if an event contained them.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Row = Mapping[str, Any]
 
 
 def describe(scenario: str) -> dict[str, Any]:
-    """The scenario's JSON file."""
+    """Return the content of the scenario's JSON file."""
     found: dict[str, Any] = json.loads((LATER / f"{scenario}.json").read_text(encoding="utf-8"))
     return found
 
 
 def schemas_of(scenario: str, tables: Iterable[str] = ()) -> list[TableSchema]:
-    """The scenario's tables at its end, or some of them."""
+    """Return the schemas of the named tables, or of all, at the end of the scenario."""
     described = describe(scenario)
     wanted = {name: each for name, each in described["tables"].items() if name in (tables or name)}
     return captured_schemas({**described, "tables": wanted})
 
 
 def read(path: str, payload: str, **more: str) -> list[dict[str, Any]]:
-    """The rows of files."""
+    """Return the rows that the source reads from the files at `path`."""
     options = parse_options({"path": path, "payload": payload, **more})
     kinds: dict[str, DataType] = {"json": StringType(), "variant": VariantType()}
     kind = kinds.get(payload) or read_payload_type(options)
@@ -65,9 +65,10 @@ def assert_equals_select(
     *,
     renamed: Mapping[str, str] | None = None,
 ) -> None:
-    """The rows, replayed, are what SELECT showed of these tables, or of all.
+    """Check that the replayed rows equal SELECT's rows of the named tables, or of all.
 
-    renamed : columns that DDL renamed. What an image has besides is of a dropped column.
+    renamed : new names of renamed columns, by old name. Other unknown columns of an image were
+    dropped.
     """
     schemas = schemas_of(scenario, tables)
     renamed = renamed or {}
@@ -102,7 +103,7 @@ def assert_equals_select(
             }
             assert not differing, f"(held, before) {differing}"
         if after is not None:
-            # A JSON column that an update's image does not have may have changed in part.
+            # A JSON column that is missing in an update's image may have changed partially.
             unknown = [name for name in old if columns[row["table"], name].type == "json"]
             kept = {name: old[name] for name in old if name not in unknown}
             new = {**kept, **after}
@@ -128,7 +129,7 @@ def assert_equals_select(
                     assert (schema.table, name) in _GIVEN_BY_DDL, (schema.table, name)
 
 
-# Columns whose values came by ADD COLUMN … DEFAULT.
+# Columns filled by ADD COLUMN … DEFAULT.
 _GIVEN_BY_DDL = frozenset({("t", "n"), ("like_it", "j"), ("like_it", "v")})
 
 
@@ -150,9 +151,9 @@ def _tokens(
 
 
 def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path: str) -> None:
-    """Rows of payload=json, and the same ones of another payload, whatever DDL is between them.
+    """Check that rows of payload=json equal the same rows of another payload, also across DDL.
 
-    path : the files, whose history has the types of the columns at each row.
+    path : the files; their schema history contains the column types at each row.
     """
     options = parse_options({"path": path, "payload": "json"})
     log = FileLog.open(path)
@@ -161,7 +162,7 @@ def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path:
         for name in ("op", "database", "table", "seq", "source"):
             mine, theirs = row[name], other[name]
             if name == "source":
-                # A struct also lacks what other versions of the table have.
+                # For a struct, columns of other versions of the table are missing, too.
                 either = {"missing": None, "invalid_dates": None}
                 mine, theirs = mine | either, theirs | either
             assert mine == theirs
@@ -192,7 +193,7 @@ def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path:
                 missing = other["source"]["missing"] or []
                 assert {f"{side}.{name}" for name in lacking} <= set(missing)
                 here = replace(schema, columns=tuple(in_struct))
-                # The struct's field may be a string that holds any integer.
+                # The struct's field may be a string that contains an integer.
                 chosen = {
                     each.name: int(value)
                     if each.type in INTEGER_TYPES and isinstance(value := part[each.name], str)

@@ -1,4 +1,4 @@
-"""What a live server's log says, decoded without Spark, beside what SELECT shows."""
+"""Changes in a live server's binlog, decoded without Spark, and the rows that SELECT shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @contextmanager
 def new_database(server: Server, name: str) -> Iterator[str]:
-    """An empty database in utf8mb4, whatever the server's default; dropped at the end."""
+    """Yield the name of an empty utf8mb4 database, which is dropped at the end."""
     create = f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4"
     server.execute(f"DROP DATABASE IF EXISTS `{name}`", create)
     try:
@@ -42,18 +42,18 @@ def new_database(server: Server, name: str) -> Iterator[str]:
 
 
 def client_of(server: Server) -> ReplicaClient:
-    """A client of the administrator's, without TLS (see `LocalServer.connect`)."""
+    """Return a client of the administrator account without TLS (see `LocalServer.connect`)."""
     return ReplicaClient.connect(server.settings(ssl_mode="DISABLED"))
 
 
 def schemas_of(server: Server, database: str) -> list[TableSchema]:
-    """The database's tables as the server describes them."""
+    """Return the schemas of the database's tables as the server describes them."""
     with client_of(server) as client:
         return read_table_schemas(client, lambda name, _: name == database)
 
 
 def log_events(server: Server, start: tuple[str, int], database: str) -> list[Event]:
-    """What the filter keeps of one database's changes from `start` to the end of the log."""
+    """Return the events that the filter keeps for one database, from `start` to the end."""
     keep = EventFilter(lambda name, _: name == database)
     with ReplicaClient.connect(server.settings()) as client:
         events = Dump(client, Position.of(*start), None, blocking=False)
@@ -63,14 +63,14 @@ def log_events(server: Server, start: tuple[str, int], database: str) -> list[Ev
 def log_rows(
     server: Server, start: tuple[str, int], database: str, schemas: list[TableSchema]
 ) -> list[Mapping[str, Any]]:
-    """The decoded changes of one database from `start` to the end of the log."""
+    """Return the decoded changes of one database from `start` to the end of the binlog."""
     return list(rows_of(decoder(schemas).decode(log_events(server, start, database))))
 
 
 def selected(server: Server, *schemas: TableSchema) -> list[list[tuple[str | None, ...]]]:
-    """Each table's rows as SELECT shows them, in the order of the primary key.
+    """Return each table's rows as SELECT shows them, ordered by primary key.
 
-    Binaries, BIT and geometries in hexadecimal, times in UTC.
+    Binary columns, BIT, VECTOR and geometries are hexadecimal; times are in UTC.
     """
     # Without converters every value is the text that the server sent.
     with server.connect(conv={}) as connection, connection.cursor() as cursor:
@@ -79,7 +79,7 @@ def selected(server: Server, *schemas: TableSchema) -> list[list[tuple[str | Non
 
 
 def selected_by(cursor: Cursor, *schemas: TableSchema) -> list[list[tuple[str | None, ...]]]:
-    """The same, asked by a session without converters and in UTC."""
+    """Return the same rows by the cursor of a session without converters and in UTC."""
     found = []
     for schema in schemas:
         columns = ", ".join(map(_shown, schema.columns))

@@ -1,4 +1,4 @@
-"""One change log in a Delta table of delta-rs, and batches of it, one after the other."""
+"""A change log in a delta-rs table, and the batches that are appended to it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SCHEMA = TableSchema(*NAME, (ColumnSchema("id", "int", nullable=False),), ("id"
 
 
 def log_position(pos: int, base: str = "bin") -> Position:
-    """A place in the only file of a base name."""
+    """Return a position in the only file with this base name."""
     return Position.of(f"{base}.000001", pos)
 
 
 def change_row(op: str, pos: int, number: int, *, epoch: int = 0) -> dict[str, Any]:
-    """One row of the stream: `r` of a load, or `c` of the log."""
+    """Return one row of the stream: `r` of a snapshot, or `c` of the binlog."""
     row = -1 if op == "r" else 0
     place = {"file": 1, "pos": pos, "row": row}
     source = {"file": "bin.000001", "pos": pos, "row": row, "query": None}
@@ -41,11 +41,11 @@ def change_row(op: str, pos: int, number: int, *, epoch: int = 0) -> dict[str, A
 
 
 class LogBatches:
-    """The change log, and how far it has come.
+    """A change log, and the progress of the query that writes it.
 
     Attributes
     ----------
-    state : what the checkpoint has of it, as `AppliedStates` keeps it.
+    state : the checkpoint's entry for the change log, as `AppliedStates` stores it.
     """
 
     def __init__(self, folder: Path, query: str = "q") -> None:
@@ -57,7 +57,7 @@ class LogBatches:
         self.again()
 
     def again(self) -> None:
-        """As a new process has it, with what the checkpoint has."""
+        """Open the change log as a new process does, with the checkpoint's state."""
         self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
         self.log = ChangeLog(NAME, self.target, lambda _: None, self.state)
 
@@ -70,11 +70,11 @@ class LogBatches:
         is_noted: bool = True,
         into: LogIdentity | None = None,
     ) -> None:
-        """One batch, up to a place; the log is stopped where it fails.
+        """Append one batch that ends at `end`; stop the change log if that fails.
 
-        fails : the rows can't be appended.
-        is_noted : the checkpoint gets to know of it; else the process ends before.
-        into : the log into which the batch leads, and brings nothing.
+        fails : appending the rows fails.
+        is_noted : the checkpoint records the batch; otherwise the process ends before that.
+        into : identity of the new binlog in which a batch without rows ends.
         """
         before = self.log_of_batch
         log = self.log_of_batch = into or before
@@ -102,7 +102,7 @@ class LogBatches:
             self.state = self.log.state
 
     def ops(self) -> list[tuple[str, str | None]]:
-        """The rows by `seq`, each with what it is and the row that it leaves."""
+        """Return `op` and `after` of each row, ordered by `seq`."""
         rows: Sequence[dict[str, Any]] = self.target._there().to_pyarrow_table().to_pylist()
         ordered = sorted(rows, key=lambda row: tuple(row["seq"].values()))
         return [(row["op"], row["after"]) for row in ordered]

@@ -1,4 +1,4 @@
-"""Tables and logs that hypothesis makes: any columns, any images, any order of statements."""
+"""Hypothesis strategies for tables and logs: any columns, images and order of statements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = ("id", "a", "b", "é", 'quo"te', "B", "c d", "漢字", "\uffff", "z", *
 
 @dataclass
 class _Kind:
-    """A column, its type in the table map, and values of it."""
+    """A column, its type in the table map, and encoded values; those in `bad` are invalid."""
 
     described: ColumnSchema
     code: tuple[int, int]
@@ -52,7 +52,7 @@ _KINDS = _kinds()
 
 @dataclass(frozen=True)
 class MadeTable:
-    """A table, and what its rows are made of."""
+    """A table, the kinds of its columns, and its table map."""
 
     schema: TableSchema
     kinds: list[_Kind]
@@ -62,10 +62,10 @@ class MadeTable:
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[MadeTable]:
-    """One to three tables of database d."""
+    """Draw one to three tables of database d."""
     made = []
     for number in range(draw(st.sampled_from((1, 1, 2, 3)))):
-        # As many as it draws: left alone, hypothesis makes short lists.
+        # The length is drawn first: otherwise hypothesis makes short lists.
         count = draw(st.integers(1, len(_NAMES)))
         kinds = draw(st.lists(st.sampled_from(_KINDS), min_size=count, max_size=count))
         names = draw(st.permutations(_NAMES))[: len(kinds)]
@@ -89,7 +89,7 @@ def _bits(flags: list[bool]) -> bytes:
 
 
 def _image(draw: st.DrawFn, kinds: list[_Kind], *, bad: bool) -> bytes:
-    """A null bitmap, and the values that are not null; where `bad`, seldom impossible ones."""
+    """Draw a null bitmap and the values that are not NULL; with `bad`, rarely invalid ones."""
     nulls = [draw(st.integers(0, 5)) == 5 for _ in kinds]
     values = []
     for kind, is_null in zip(kinds, nulls, strict=True):
@@ -99,7 +99,7 @@ def _image(draw: st.DrawFn, kinds: list[_Kind], *, bad: bool) -> bytes:
     return _bits(nulls) + b"".join(values)
 
 
-# Write, update, delete of both versions.
+# Images per row of write, update and delete events, of both versions.
 _ROWS = {30: 1, 31: 2, 32: 1, 23: 1, 24: 2, 25: 1}
 
 
@@ -125,7 +125,7 @@ def _rows(draw: st.DrawFn, table: MadeTable, *, last: bool, bad: bool) -> RawEve
 
 
 def _statement(draw: st.DrawFn, made: list[MadeTable], *, bad: bool) -> list[RawEvent]:
-    """Table maps, then rows of one of them, in one or more events."""
+    """Draw table maps, and one or more rows events of those tables."""
     events = []
     text = draw(st.sampled_from(("", "", "", "UPDATE é", "x" * 90, "\0")))
     if text:
@@ -173,12 +173,12 @@ def _transaction(draw: st.DrawFn, made: list[MadeTable], *, bad: bool) -> list[R
     return [*events, *_statements(draw, made, bad=bad), _end(draw)]
 
 
-# SQL mode, character sets, and one of a kind that nobody knows.
+# Status variables: SQL mode, character sets, and one with an unknown code.
 _VARIABLES = b"\x01" + bytes(8) + b"\x04" + bytes(6) + b"\xff"
 
 
 def _mariadb_begin(draw: st.DrawFn) -> list[RawEvent]:
-    """Its GTID begins the transaction, and may be followed by the text."""
+    """Draw MariaDB's GTID event, which begins a transaction, and perhaps the statement's text."""
     flags = bytes([draw(st.sampled_from((0, 0, 0, 1)))])
     body = pack("<QI", draw(st.integers(1, 99)), 2) + flags + bytes(6)
     events = [RawEvent(EventType.MARIADB_GTID_EVENT, body)]
@@ -205,14 +205,14 @@ def _end(draw: st.DrawFn) -> RawEvent:
 
 @st.composite
 def logs(draw: st.DrawFn, made: list[MadeTable], *, checksum: bool) -> list[RawEvent]:
-    """A FORMAT_DESCRIPTION and some transactions."""
+    """Draw a FORMAT_DESCRIPTION and some transactions."""
     body = format_description_body(algorithm=int(checksum))
     events = [RawEvent(EventType.FORMAT_DESCRIPTION_EVENT, body)]
     stranger = MadeTable(TableSchema("d", "stranger", ()), _KINDS[:3], 99, b"")
     codes = [kind.code for kind in stranger.kinds]
     map_body = table_map_body(codes, [True] * 3, "stranger", 99)
     known = [*made, replace(stranger, map_body=map_body)]
-    # An error ends it all, so that most logs have to be without one.
+    # Reading ends at an error, so most logs must have none.
     odd = draw(st.sampled_from((False, False, True)))
     for _ in range(draw(st.integers(1, 6))):
         among = known if odd and draw(st.integers(0, 2)) == 2 else made

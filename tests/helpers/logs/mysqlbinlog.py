@@ -1,4 +1,4 @@
-"""The rows that MySQL's own mysqlbinlog prints: of 9.x, which reads 5.7's logs, too."""
+"""Rows as printed by the mysqlbinlog of MySQL 9.x, which also reads binlogs of 5.7."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class PrintedValue:
 
 @dataclass
 class PrintedRow:
-    """A row change; it is cut where mysqlbinlog knows no such type.
+    """A row change; `is_cut` if mysqlbinlog could not print all of its values.
 
-    images : of WHERE and SET.
+    images : the values by WHERE and SET.
     """
 
     verb: str
@@ -40,7 +40,7 @@ class PrintedRow:
 
 
 def printed_statements(path: Path) -> list[list[PrintedRow]]:
-    """The rows of each statement that changed any."""
+    """Return the rows of each statement that changed any."""
     program = str(MYSQL.root / "usr" / "bin" / "mysqlbinlog")
     *loader, _ = MYSQL.command()
     done = subprocess.run(
@@ -59,7 +59,7 @@ def printed_statements(path: Path) -> list[list[PrintedRow]]:
     )
     found: list[list[PrintedRow]] = [[]]
     side = ""
-    # A call of a JSON function has a line for each of its paths.
+    # mysqlbinlog prints a call of a JSON function on one line per path.
     for text in done.stdout.replace(b",\n###      '", b", '").split(b"\n"):
         if b"Don't know how to handle" in text or b"=Invalid JSON" in text:
             found[-1][-1].is_cut = True
@@ -73,6 +73,6 @@ def printed_statements(path: Path) -> list[list[PrintedRow]]:
             printed = PrintedValue(int(value[1]), value[2], kind)
             found[-1][-1].images[side].append(printed)
         elif not text.startswith(b"###") and found[-1]:
-            # All rows of a statement come after its last event.
+            # mysqlbinlog prints all rows of a statement after its last event.
             found.append([])
     return [rows for rows in found if rows]

@@ -1,4 +1,4 @@
-"""The captured 5.7 logs as the decoder's tests read them: events of a scenario, ready to replay."""
+"""The recorded 5.7 binlogs as the decoder's tests read them: the events of one scenario."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 
 __all__ = ["CASCADES", "DEFAULTS", "SCENARIOS", "describe", "load", "some_batches"]
 
-# All but `ddl_history`, whose rows DDL changes, and `statements`, which must be refused.
+# Without `ddl_history`, whose rows are changed by DDL, and `statements`, which must be rejected.
 SCENARIOS = (
     "numbers",
     "temporals",
@@ -27,20 +27,20 @@ SCENARIOS = (
     "transactions",
     "virtual_columns",
 )
-# What INSERT leaves in columns that minimal and noblob images do not hold.
+# Values after INSERT in columns that minimal and noblob images do not contain.
 DEFAULTS = {
     "row_images": {
         ("fx_row_images", "t"): {"a": None, "b": None, "c": None, "d": None, "e": "5"},
     },
 }
-# Rows that go away without an event.
+# Rows that foreign keys delete without an event.
 CASCADES = {
     "transactions": {("fx_transactions", "par", "id"): ("chi", "p")},
 }
 
 
 def describe(scenario: str) -> dict[str, Any]:
-    """The scenario's JSON file."""
+    """Return the content of the scenario's JSON file."""
     described: dict[str, Any] = json.loads(
         (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
     )
@@ -48,13 +48,13 @@ def describe(scenario: str) -> dict[str, Any]:
 
 
 def some_batches(scenario: str) -> int:
-    """The bytes of a batch of which the scenario's log makes several, and no more."""
+    """Return a batch size in bytes that splits the scenario's log into a few batches."""
     files: list[str] = describe(scenario)["files"]
     return max(2000, sum((CAPTURED / file).stat().st_size for file in files) // 4)
 
 
 def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
-    """The JSON file, and the events of its tables."""
+    """Return the content of the JSON file, and the events of its tables."""
     described = describe(scenario)
     tables = {(described["database"], table) for table in described["tables"]}
     events = [event for file in described["files"] for event in read_log(CAPTURED / file)]
@@ -62,7 +62,7 @@ def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
 
 
 def _without_rolled_back_xa(events: Iterable[Event]) -> Iterator[Event]:
-    """Leave out what was prepared as 'xa2' and rolled back later: the decoder gets what counts."""
+    """Yield the events without XA transaction 'xa2', which was rolled back after its prepare."""
     rolled_back = False
     for event in events:
         if event.type == EventType.QUERY_EVENT:

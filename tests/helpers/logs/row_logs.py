@@ -1,4 +1,4 @@
-"""Logs of rows events, made event by event."""
+"""Logs of rows events, built event by event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = "mysql-bin.000003"
 
 
 class EventLog:
-    """Writes events one after the other, from a made-up position on."""
+    """A list of consecutive events from an arbitrary position on."""
 
     def __init__(self, pos: int = 100, file: str = FILE) -> None:
         self.pos = pos
@@ -40,7 +40,7 @@ class EventLog:
 
 
 class RowLog(EventLog):
-    """Rows of any columns."""
+    """An event log with rows of any columns."""
 
     def table_map(
         self, columns: list[tuple[ColumnSchema, int]], table: str = "t", table_id: int = 7
@@ -57,8 +57,9 @@ class RowLog(EventLog):
         table_id: int = 7,
         present: bytes | None = None,
     ) -> Event:
-        """present : the lowest bytes of the bitmap of the images' columns; all are there unless
-        given.
+        """Add a rows event.
+
+        present : the lowest bytes of the images' column bitmap; by default all columns are present.
         """
         size = (columns + 7) // 8
         bitmap = b"\xff" * size if present is None else present.ljust(size, b"\x00")
@@ -84,7 +85,7 @@ def ints(*numbers: int, table: str = "t", table_id: int = 7, log: RowLog | None 
     return log
 
 
-# (column, old layout?) -> bytes of its values.
+# (column, old layout?) -> encoded values.
 VALUES_OF: dict[tuple[ColumnSchema, int], list[bytes]] = {}
 for _column, _old, _raw, _ in VALUES:
     VALUES_OF.setdefault((_column, _old), []).append(bytes.fromhex(_raw))

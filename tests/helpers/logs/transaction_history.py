@@ -15,11 +15,11 @@ __all__ = ["Committed", "TransactionHistory"]
 
 @dataclass(frozen=True)
 class Committed:
-    """A row of d.t that counts.
+    """A committed row of d.t.
 
     Attributes
     ----------
-    number, pos : the file's number and the position of `seq`; pos is 0 for a row that has its own.
+    number, pos : file number and position of `seq`; pos is 0 if `seq` has the row event's own.
     """
 
     value: int
@@ -30,16 +30,16 @@ class Committed:
 
 @dataclass
 class TransactionHistory:
-    """Writes a log of rows of d.t, which is wanted, and d.x, and knows which of them count.
+    """A random log of rows of d.t, which is captured, and d.x; `rows` are the committed ones.
 
-    rolls_back : also whole transactions that are in the log.
+    rolls_back : the log also contains transactions that are rolled back as a whole.
     """
 
     seed: int
     rolls_back: bool = True
     files: list[LogBuilder] = field(default_factory=list)
     rows: list[Committed] = field(default_factory=list)
-    # Boundaries: (file, pos), and how many rows are before.
+    # Boundaries: file, position, and the number of committed rows before it.
     boundaries: list[tuple[str, int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class TransactionHistory:
         step()
 
     def _named(self) -> int | None:
-        """Write a GTID, or none."""
+        """Write a GTID event and return its number, or write none."""
         if self._random.random() < 0.3:
             return None
         self._gtid += 1
@@ -124,7 +124,7 @@ class TransactionHistory:
         self.rows += [Committed(value, len(self.files), pos, gtid) for value in values]
 
     def _statements(self) -> list[int]:
-        """Write the statements of a transaction; return the values that its end makes count."""
+        """Write the statements of a transaction; return the values that a commit keeps."""
         values: list[int] = []
         savepoints: dict[str, int] = {}
         for _ in range(self._random.choice([0, 1, 2, 3, 8])):

@@ -1,4 +1,4 @@
-"""What others commit to a Delta table in the moment before a mirror's own commit."""
+"""Foreign commits to a Delta table just before a mirror's own commit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["before_commit"]
 def before_commit(
     monkeypatch: pytest.MonkeyPatch, target: DeltaTarget, write: Callable[[DeltaTarget], object]
 ) -> Iterator[None]:
-    """Write once, after a mirror's look at what others committed, and before its commit.
+    """Call `write` once, after a mirror's check for foreign commits and before its own commit.
 
-    target : of the same engine as the mirror's, and of the same table; `write` gets it.
+    target : the mirror's table, opened with the same engine; the argument of `write`.
     """
     kind: Any = type(target)
     look = kind._check_no_foreign_writes

@@ -1,4 +1,4 @@
-"""Change logs of a mirror's tables: their rows in order, and what they leave when replayed."""
+"""Change logs of a mirror's tables: their rows in order, and the table that a replay gives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def change_log_of(mirrored: MirroredDatabase) -> str:
-    """Where the change logs are, as DeltaMirror takes it."""
+    """Return the path template of the change logs for `DeltaMirror`."""
     return f"{mirrored.folder}/changes/{{database}}/{{table}}"
 
 
@@ -31,7 +31,7 @@ def log_of(mirrored: MirroredDatabase, table: str) -> Path:
 
 
 def rows_of_log(mirrored: MirroredDatabase, table: str) -> list[dict[str, Any]]:
-    """By `seq`; AssertionError where a change is there twice."""
+    """Return the rows ordered by `seq`; AssertionError if a change occurs twice."""
     rows: list[dict[str, Any]] = DeltaTable(log_of(mirrored, table)).to_pyarrow_table().to_pylist()
     rows.sort(key=lambda row: tuple(row["seq"].values()))
     changes = [tuple(row["seq"].values()) for row in rows if row["op"] not in {"r", "reset"}]
@@ -40,7 +40,7 @@ def rows_of_log(mirrored: MirroredDatabase, table: str) -> list[dict[str, Any]]:
 
 
 def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
-    """What the changes leave, as docs/reference/delta-mirror.md says how to replay them."""
+    """Return the table after a replay as described in docs/reference/delta-mirror.md."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         if row["op"] in {"reset", "t"} or _drops(row):
@@ -57,19 +57,19 @@ def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
 
 
 def assert_replay(mirrored: MirroredDatabase, table: str, *key: str) -> list[dict[str, Any]]:
-    """AssertionError unless the change log leaves what SELECT shows; gives its rows."""
+    """Check that the replayed change log equals SELECT; return the rows of the change log."""
     rows = rows_of_log(mirrored, table)
     names, selected = mirrored.select(table)
-    # What is there from before an ALTER has the columns of its time: those that came are NULL.
+    # Rows from before an ALTER lack the columns that it added: these are NULL.
     found = [tuple(row.get(name) for name in names) for row in replayed(rows, *key)]
     assert repr(sorted(found, key=repr)) == repr(selected), table
     return rows
 
 
 def assert_keyless_replay(mirrored: MirroredDatabase, table: str) -> None:
-    """AssertionError unless the change log of a table `(v INT)` leaves the rows SELECT shows."""
+    """Check that the replayed change log of a table `(v INT)` equals SELECT."""
     changes = rows_of_log(mirrored, table)
-    # Changes before all of its rows are in them.
+    # The rows from the last reset or TRUNCATE on include all earlier changes.
     begins = [at for at, row in enumerate(changes) if row["op"] in {"reset", "t"}]
     rows: list[int] = []
     for row in changes[max(begins, default=0) :]:

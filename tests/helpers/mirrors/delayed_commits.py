@@ -1,9 +1,9 @@
-"""Servers whose commits can be held between the log and the engine.
+"""Servers whose commits can be delayed between the binlog and the engine.
 
-There a transaction is in the log, and SELECT does not show it. Semi-synchronous replication does it
-where it is there (AFTER_SYNC: 5.7, MariaDB): a commit waits for a replica that never comes. The 5.6
-of the tests has no plugin: there the sync of the log's file waits, by a library that is loaded in
-front of the system's.
+A delayed transaction is in the binlog, and SELECT does not show it yet. Servers with
+semi-synchronous replication and AFTER_SYNC (MySQL from 5.7 on, MariaDB) delay a commit by waiting
+for a replica that never connects. The MySQL 5.6 of the tests has no such plugin: there a library in
+LD_PRELOAD makes the sync of the binlog file wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Held", "HeldBySemiSync", "HeldBySync", "SlowSyncServer"]
 
 _LONGEST = 120
 
-# fsync and fdatasync of a binlog file wait while the file of $HOLD_SYNC is there.
+# fsync and fdatasync of a binlog file wait while the file $HOLD_SYNC exists.
 _LIBRARY = r"""
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -52,26 +52,26 @@ int fdatasync(int file) { wait_for(file); return syscall(SYS_fdatasync, file); }
 
 
 class Held(ABC):
-    """A server, and how its commits are held.
+    """A server whose commits can be delayed.
 
     Attributes
     ----------
-    server : that runs.
+    server : the running server.
     """
 
     server: Server
 
     @abstractmethod
     def hold(self) -> None:
-        """From now on commits stay behind the log."""
+        """Delay commits after they are written to the binlog."""
 
     @abstractmethod
     def release(self) -> None:
-        """Let them go on, those that wait as well."""
+        """Stop delaying commits, and complete those that wait."""
 
     @contextmanager
     def committing(self, statement: str) -> Iterator[None]:
-        """A statement that is in the log, and whose commit is held until `release`."""
+        """Write a statement to the binlog, and delay its commit until the end of the block."""
         self.hold()
         before = self.server.position()
         writer = Thread(target=self.server.execute, args=(statement,), daemon=True)
@@ -85,7 +85,10 @@ class Held(ABC):
 
 
 class HeldBySemiSync(Held):
-    """MariaDB's own, or MySQL's plugin; the server is left without it."""
+    """A server whose commits wait in semi-synchronous replication.
+
+    It is built into MariaDB and a plugin of MySQL. `on` uninstalls the plugin if it installed it.
+    """
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -122,12 +125,12 @@ class HeldBySemiSync(Held):
 
 
 def _kind(server: Server) -> str:
-    """How the plugin calls the server: 9.x has only the newer word."""
+    """Return the server's role in the plugin's names: 9.x has only the newer word."""
     return "source" if server.version().startswith("9.") else "master"
 
 
 class SlowSyncServer(MySQL56Server):
-    """A 5.6 whose syncs of the log wait while a file is there."""
+    """A MySQL 5.6 whose binlog syncs wait while a file exists."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -151,15 +154,15 @@ class SlowSyncServer(MySQL56Server):
 
 
 class HeldBySync(Held):
-    """A server that was started with the library."""
+    """A `SlowSyncServer` whose commits wait in the sync of the binlog."""
 
     def __init__(self, server: SlowSyncServer) -> None:
         self.server = server
         self._file = server.file
 
     def hold(self) -> None:
-        # With 1 it would be synced under a lock that SHOW MASTER STATUS waits for. So the log is
-        # synced with every second commit, and the next one is such.
+        # With sync_binlog=1, the sync holds a lock that SHOW MASTER STATUS waits for. So the
+        # binlog is synced at every second commit, and the next commit is such a one.
         self.server.execute(
             "SET GLOBAL sync_binlog = 1",
             "DROP DATABASE IF EXISTS of_nobody",

@@ -1,4 +1,4 @@
-"""A DeltaMirror of one database, and both sides' rows: by content, and by type."""
+"""A DeltaMirror of one database, and the rows on both sides."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["MirroredDatabase", "MirroredDatabases"]
 
 
 class MirroredDatabase:
-    """Tables of a database that a mirror follows from here on, and runs of it up to the log's end.
+    """A database that a mirror follows from now on, in runs up to the end of the binlog.
 
-    options : of the source, beside the server's; `tables` are all of the database by default.
+    options : of the source, in addition to the server's; `tables` is the whole database by default.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class MirroredDatabase:
         self.spark, self.server, self.database, self.folder = spark, server, database, folder
         start = "{}:{}".format(*server.position())
         self.options = {"tables": f"{database}.*", "startingOffset": start} | options
-        # Of DeltaMirror itself. Whether Delta's jars write is told by the session.
+        # Arguments of DeltaMirror. The session determines whether Delta's jars write.
         self.settings: dict[str, Any] = {"engine": "auto"}
 
     def execute(self, *statements: str) -> None:
@@ -40,7 +40,7 @@ class MirroredDatabase:
     def mirror(
         self, checkpoint: str = "checkpoint", kind: type[DeltaMirror] = DeltaMirror
     ) -> DeltaMirror:
-        """A mirror as a new process would make it."""
+        """Return a mirror as a new process would create it."""
         settings = {"target": f"{self.folder}/lake/{{database}}/{{table}}"} | self.settings
         return kind(
             checkpoint=str(self.folder / checkpoint),
@@ -49,13 +49,13 @@ class MirroredDatabase:
         )
 
     def target(self, table: str) -> DeltaTarget:
-        """A table as the mirror's engine has it, for whoever writes beside the mirror."""
+        """Return the table as the mirror's engine opens it, for foreign writes."""
         engine = LazyEngine(self.settings["engine"])
         engine.begin(self.spark)
         return engine.target(str(self.folder / "lake" / self.database / table))
 
     def run(self, checkpoint: str = "checkpoint") -> None:
-        """Bring in all that is in the log."""
+        """Apply all changes that are in the binlog."""
         query = self.mirror(checkpoint).start(self.spark, availableNow=True)
         query.awaitTermination()
 
@@ -63,11 +63,11 @@ class MirroredDatabase:
         return DeltaTable(self.folder / "lake" / self.database / table)
 
     def rows(self, table: str) -> pa.Table:
-        """The rows that Delta has, without the mirror's own column."""
+        """Return the rows of the Delta table without the column `_seq`."""
         return self.delta(table).to_pyarrow_table().drop(["_seq"])
 
     def select(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """What SELECT shows: the columns' names, and the rows, sorted."""
+        """Return the column names and the sorted rows that SELECT shows."""
         with self.server.connect(database=self.database) as connection:
             cursor = connection.cursor()
             cursor.execute("SET time_zone = '+00:00'")
@@ -76,27 +76,27 @@ class MirroredDatabase:
             return names, sorted(cursor.fetchall(), key=repr)
 
     def assert_equal(self, *tables: str) -> None:
-        """Each Delta table has the columns and rows that SELECT shows."""
+        """Check that each Delta table has the columns and rows that SELECT shows."""
         for table in tables:
             names, selected = self.select(table)
             found = self.rows(table)
-            # A column that was added stands behind the others.
+            # Delta has added columns after the others.
             assert sorted(found.column_names) == sorted(names), table
             listed = found.select(names).to_pylist()
             rows = sorted((tuple(row.values()) for row in listed), key=repr)
             assert repr(rows) == repr(selected), f"{table}: {rows}, SELECT shows {selected}"
 
     def stopped(self, table: str) -> str:
-        """Why a table is kept in step no more; AssertionError where it is not stopped."""
+        """Return why the table is stopped; AssertionError if it is not."""
         reason = self.delta(table).metadata().configuration.get("mysqlbinlog.stopped")
         assert reason, f"{table} is not stopped"
         return reason
 
 
 class MirroredDatabases:
-    """New databases for as many cases, and one mirror of them all: to start it takes a second.
+    """One new database per case, and one mirror of them all, as each start takes a second.
 
-    name : what the databases' names begin with.
+    name : prefix of the databases' names.
     """
 
     def __init__(
@@ -115,18 +115,18 @@ class MirroredDatabases:
         return iter(self._all)
 
     def execute(self, *statements: str) -> None:
-        """Execute the same in each database."""
+        """Execute the statements in each database."""
         for mirrored in self:
             mirrored.execute(*statements)
 
     def run(self) -> None:
-        """Bring in all that is in the log."""
+        """Apply all changes that are in the binlog."""
         self._all[0].run()
 
     def step_by_step(self, cases: Sequence[Sequence[str]], *, several: bool) -> None:
-        """Execute each case's statements in its database.
+        """Execute each case's statements in its database, one of each case at a time.
 
-        several : run behind each step of all, too.
+        several : run the mirror after each such step.
         """
         for step in zip_longest(*cases):
             for mirrored, statement in zip(self, step, strict=True):

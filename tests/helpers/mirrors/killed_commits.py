@@ -1,4 +1,4 @@
-"""A process that ends at one of Delta's commits, or seems to, for each table at its own."""
+"""Batches that fail at a Delta commit, as if the process were killed there."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Moment = Literal["before", "after"]
 
 
 class KilledError(Exception):
-    """What the batch ends with."""
+    """The error with which the batch ends."""
 
 
 class KilledCommits:
-    """Ends a batch at the commit of this number, of whatever table; commits are made as they are.
+    """A batch that fails at one of its commits, counted over all tables.
 
-    moment : in front of the commit, or behind it.
+    moment : before or after the commit.
 
     Attributes
     ----------
-    left : commits until then; it is none when it is 0 or less.
+    left : commits up to that one; with 0 or less, the batch does not fail.
     """
 
     def __init__(
@@ -52,9 +52,10 @@ class KilledCommits:
 
 
 class KilledTables:
-    """Ends each table's part of a batch behind its own commit of this number, and then the batch.
+    """A batch in which each table's part fails after its own commit of this number.
 
-    To each table that is as if the process had ended there; so one batch tries all of them.
+    For each table this is as if the process had ended there, so one batch tests all tables. The
+    batch fails after all of its tables.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class KilledTables:
 
     Attributes
     ----------
-    killed : how many tables' parts ended so.
+    killed : how many tables' parts have failed.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, target: DeltaTarget, number: int) -> None:

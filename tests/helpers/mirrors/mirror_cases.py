@@ -1,4 +1,4 @@
-"""Cases of what one kind of server has, each in a database of one mirror: equal to SELECT."""
+"""Cases for one kind of server, each in its own database, replicated by one mirror."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from helpers.servers import Server
 
 __all__ = ["Cases", "assert_all_equal", "mirrored_cases"]
 
-# Statements, each on lines of its own with a semicolon: what is there when the mirror begins, and
-# what changes then.
+# Statements by case, each ended by a semicolon and a newline: those before the mirror's first run,
+# and those after it.
 Cases = Mapping[str, tuple[str, str]]
 
 
@@ -30,10 +30,11 @@ def mirrored_cases(
     snapshot: bool,
     **options: str,
 ) -> Iterator[dict[str, MirroredDatabase]]:
-    """The databases by their cases, when a mirror has applied all of it.
+    """Yield the databases by case, after a mirror has applied all statements.
 
-    snapshot : the mirror reads the tables first; else it follows the log from before they are made.
-    options : more of the source.
+    snapshot : the mirror begins with a snapshot of the tables; otherwise it follows the binlog from
+    before their creation.
+    options : further options of the source.
     """
     databases = MirroredDatabases(spark, server, folder, "of_a_kind", len(cases))
     mirrored = dict(zip(cases, databases, strict=True))
@@ -57,7 +58,7 @@ def _statements(text: str) -> list[str]:
 
 
 def assert_all_equal(mirrored: MirroredDatabase, count: int) -> None:
-    """Each of so many tables has the columns, types and rows that SELECT shows."""
+    """Check that all `count` tables have the columns, types and rows that SELECT shows."""
     schemas = schemas_of(mirrored.server, mirrored.database)
     assert len(schemas) == count, [schema.table for schema in schemas]
     for schema, rows in zip(schemas, selected(mirrored.server, *schemas), strict=True):

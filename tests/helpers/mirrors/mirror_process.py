@@ -1,4 +1,4 @@
-"""The example's DeltaMirror as a process; writers, and both sides' rows."""
+"""The script examples/delta_mirror.py as a process, a writer, and the rows on both sides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TABLES = ("orders", "lines", "events")
 
 
 class Traffic:
-    """Inserts, updates (of keys, too), deletes and a TRUNCATE, until told to stop."""
+    """A thread of inserts, updates (also of keys), deletes and TRUNCATEs, for a block."""
 
     def __init__(self, server: Server, database: str, seed: int) -> None:
         self._server, self._database = server, database
@@ -63,7 +63,7 @@ class Traffic:
                 while not self._stopped.wait(0.005):
                     number += 1
                     cursor.execute(self._statement(number))
-        except BaseException as error:  # noqa: BLE001 (raised again when the test looks)
+        except BaseException as error:  # noqa: BLE001 (raised again in __exit__)
             self._error = error
 
     def _statement(self, number: int) -> str:
@@ -92,9 +92,9 @@ class Traffic:
 def mirror(
     server: Server, database: str, folder: Path, *, connect: bool = False
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """The script in a process of its own, killed with -9 at the end, with all its children.
+    """Yield the script's process, and end it and its children with SIGKILL at the end.
 
-    connect : in a session of Spark Connect, not a classic one.
+    connect : use a Spark Connect session instead of a classic one.
     """
     password = folder / "password"
     password.write_text(server.password, encoding="utf-8")
@@ -106,7 +106,7 @@ def mirror(
         "tables": ",".join(f"{database}.{table}" for table in TABLES),
         "target": folder / "lake",
         "checkpoint": folder / "checkpoint",
-        # What is altered in the middle of a load is stopped: that is another test's.
+        # No snapshot: a table that is altered during one stops, which another test covers.
         "starting-offset": "earliest",
     }
     command = [sys.executable, str(_SCRIPT)]
@@ -126,26 +126,26 @@ def mirror(
         try:
             yield process
         finally:
-            # The process may have ended, and its JVM not.
+            # The process may have ended while its JVM still runs.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
 def committed(folder: Path) -> int:
-    """The number of the last committed batch; -1 before the first."""
+    """Return the number of the last committed batch; -1 before the first."""
     commits = [path.name for path in (folder / "checkpoint" / "commits").glob("[0-9]*")]
     return max((int(name) for name in commits), default=-1)
 
 
 def delivered(folder: Path) -> tuple[str, int]:
-    """Up to where the last committed batch reaches."""
+    """Return the file and position at which the last committed batch ends."""
     offset = last_offset(folder)
     return offset["file"], offset["pos"]
 
 
 def last_offset(folder: Path) -> dict[str, Any]:
-    """The end of the last committed batch."""
+    """Return the end offset of the last committed batch."""
     text = (folder / "checkpoint" / "offsets" / str(committed(folder))).read_text()
     offset: dict[str, Any] = json.loads(text.splitlines()[-1])
     return offset

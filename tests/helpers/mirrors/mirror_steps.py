@@ -1,4 +1,4 @@
-"""Mirrors whose steps are as short as can be, and that end between two of them."""
+"""Mirrors with minimal sub-batches, and failures between two of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "with_short_steps",
 ]
 
-# What may become of a checkpoint behind a kill.
+# What happens to the checkpoint after a kill: it is used again, or it is lost.
 CHECKPOINTS = ("goes on", "lost")
 Hook = Callable[[], None]
 
@@ -36,9 +36,9 @@ class _Killed(Exception):  # noqa: N818 (in place of a kill)
 
 
 def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int]:
-    """Give steps so many bytes: by 1 each transaction is one.
+    """Set the size of sub-batches in bytes; with 1, each transaction is one sub-batch.
 
-    Gives how many each batch had, as they come.
+    Return a list to which each batch adds the number of its sub-batches.
     """
     made, counts = DirectReader.__init__, list[int]()
     read = DirectReader.sub_batches
@@ -59,7 +59,7 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
 
 
 def made_ahead(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each step's part of a table, as they come, whether the states made ahead were taken."""
+    """Return a list that records, per table and sub-batch, whether precomputed states are used."""
     taken, of = list[bool](), PrecomputedStates.of
 
     def looked(prepared: PrecomputedStates, *given: Any, **named: Any) -> pa.Table | None:
@@ -72,13 +72,13 @@ def made_ahead(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def checkpoint_names(becomes: str) -> Iterator[str]:
-    """Of the run behind each kill, and of the next; `becomes` is one of CHECKPOINTS."""
+    """Return the checkpoint's name for each run; `becomes` is one of CHECKPOINTS."""
     return repeat("checkpoint") if becomes == "goes on" else map("checkpoint {}".format, range(100))
 
 
 @contextmanager
 def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What runs inside must come to another step behind so many, and ends there."""
+    """Let the run in the block fail after `number` sub-batches; it must reach another one."""
     take, left = BatchRunner._apply_sub_batch, number
 
     def killed(runner: BatchRunner, *given: Any) -> None:
@@ -97,9 +97,9 @@ def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 def around_batch(
     monkeypatch: pytest.MonkeyPatch, number: int, before: Hook, after: Hook = lambda: None
 ) -> None:
-    """Let something happen before the rows of a batch are read, and after it is applied.
+    """Call `before` before the rows of a batch are read, and `after` after it is applied.
 
-    number : of a batch from the next one on.
+    number : of the batch; the next one is 1.
     """
     call = DeltaMirror.__call__
     left = number

@@ -1,4 +1,4 @@
-"""A Delta table against what SELECT shows, of any types: columns, types and values."""
+"""Comparison of a Delta table with SELECT: columns, types and values."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _DATES = {"date", "datetime", "timestamp"}
 def assert_same_rows(
     path: Path, schema: TableSchema, selected: Iterable[Sequence[str | None]]
 ) -> None:
-    """AssertionError where a Delta table has other columns, types or rows than SELECT shows."""
+    """Check that a Delta table has the columns, types and rows that SELECT shows."""
     held = DeltaTable(path).to_pyarrow_table()
     names = [column.name for column in schema.columns]
-    # A column that was added stands behind the others.
+    # Delta has added columns after the others.
     assert sorted(held.column_names) == sorted([*names, "_seq"]), schema.full_name
     for column in schema.columns:
         found = held.schema.field(column.name).type
         assert found == arrow_type(column, StructOptions()), (schema.full_name, column)
     rows = held.select(names).to_pylist()
-    replay = Replay([replace(schema, primary_key=())])  # a key may hold dates that are null here
+    replay = Replay([replace(schema, primary_key=())])  # a key may contain dates that are NULL here
     images = [struct_image(schema, "after", row, [], {}) for row in rows]
     replay.apply(_inserted(schema, images))
     wanted = [_without_zero_dates(schema, row) for row in selected]
@@ -43,7 +43,7 @@ def assert_same_rows(
 
 
 def _inserted(schema: TableSchema, images: list[str]) -> list[dict[str, Any]]:
-    """The rows as the stream would give their inserts."""
+    """Return the rows as the stream would deliver their inserts."""
     return [
         {
             "op": "c",
@@ -59,7 +59,7 @@ def _inserted(schema: TableSchema, images: list[str]) -> list[dict[str, Any]]:
 
 
 def _without_zero_dates(schema: TableSchema, row: Sequence[str | None]) -> list[str | None]:
-    """SELECT's row, with NULL for each date that is no day from the year 1 on."""
+    """Return SELECT's row with NULL for each date that is invalid or before the year 1."""
     return [
         None if text is not None and column.type in _DATES and _is_no_day(text) else text
         for column, text in zip(schema.columns, row, strict=True)

@@ -17,7 +17,7 @@ _OWN_COLUMNS = ["_seq", "_deleted"]
 
 
 class NamedTables(MirroredDatabase):
-    """A mirrored database whose Delta tables have names; the schema is the database's."""
+    """A mirrored database whose Delta tables have names, in a schema named as the database."""
 
     catalog = "spark_catalog"
 
@@ -35,7 +35,7 @@ class NamedTables(MirroredDatabase):
         return found.drop(*_OWN_COLUMNS).toArrow()
 
     def detail(self, table: str) -> Row:
-        """What Delta says of a table: location, properties, partitionColumns."""
+        """Return Delta's details of a table: location, properties, partitionColumns."""
         (row,) = self.spark.sql(f"DESCRIBE DETAIL {self.name(table)}").collect()
         return row
 
@@ -43,7 +43,7 @@ class NamedTables(MirroredDatabase):
         return dict(self.detail(table)["properties"])
 
     def lose(self, table: str) -> Path:
-        """Remove a managed table from the catalog without its files; returns their folder."""
+        """Remove a managed table from the catalog without its files; return their folder."""
         location = Path(str(self.detail(table)["location"]).removeprefix("file:"))
         shutil.copytree(location, self.folder / "kept")
         self.spark.sql(f"DROP TABLE {self.name(table)}")

@@ -1,7 +1,7 @@
-"""Object stores on loopback, as delta-rs writes to them.
+"""Object stores on the loopback interface, to which delta-rs writes.
 
-Each is a process of its own: delta-rs holds Python's lock during some of its requests, so a server
-in a thread of the same process could not answer them.
+Each runs in its own process: delta-rs holds the GIL during some of its requests, so a server in a
+thread of the same process could not answer them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers.waiting import wait_until
 __all__ = ["ObjectStore", "s3_store"]
 
 _REGION = "eu-central-1"
-# Of what it logs, which has colours.
+# Matches without color codes, which the server's log contains.
 _REQUEST = re.compile(r"(?:GET|HEAD|PUT|POST|DELETE) /\S*")
 
 
@@ -33,9 +33,9 @@ _REQUEST = re.compile(r"(?:GET|HEAD|PUT|POST|DELETE) /\S*")
 class ObjectStore:
     """A bucket or container.
 
-    uri : without a slash at its end.
+    uri : without a trailing slash.
     options : delta-rs's storage options.
-    log : the server's own of its requests, one per line.
+    log : the server's request log, one request per line.
     """
 
     uri: str
@@ -43,20 +43,20 @@ class ObjectStore:
     log: Path
 
     def requests(self) -> list[str]:
-        """All requests so far: method and path."""
+        """Return all requests so far: method and path."""
         return _REQUEST.findall(self.log.read_text())
 
 
 @contextmanager
 def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
-    """An S3 server with an empty bucket.
+    """Yield an S3 server with an empty bucket.
 
-    checks_keys : it rejects the keys of the options, as every key but an account's own.
+    checks_keys : the server checks access keys, and rejects the keys of the options.
     """
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    # The first request creates the bucket.
+    # The first request, which creates the bucket, is not checked.
     environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
     with (
         NamedTemporaryFile(suffix=".log") as log,

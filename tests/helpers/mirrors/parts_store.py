@@ -1,4 +1,4 @@
-"""A file system of fsspec that fetches parts of files, as an object store does, and counts them."""
+"""An fsspec file system that fetches parts of files, as an object store does, and counts bytes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["PartsStore"]
 
 # fsspec has no annotations.
 class PartsStore(AbstractFileSystem):  # type: ignore[misc]
-    """Files of this machine, as a store that fetches parts.
+    """Local files, read in parts as from an object store.
 
     Attributes
     ----------
-    fetched : bytes.
+    fetched : number of bytes fetched.
     """
 
     protocol = "parts"

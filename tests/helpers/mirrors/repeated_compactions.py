@@ -1,4 +1,4 @@
-"""A compaction of files that another one has replaced already, as delta-rs 1.6.6 commits it."""
+"""A compaction of files that another one has already replaced, as delta-rs 1.6.6 commits it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["repeat_compaction"]
 
 
 def repeat_compaction(folder: Path) -> int:
-    """Compact a Delta table of several files twice from one version; returns the last version.
+    """Compact a Delta table of several files twice from one version; return the last version.
 
     The second commit is written as a file, so that it does not depend on the version of delta-rs.
     """

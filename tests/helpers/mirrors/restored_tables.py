@@ -1,8 +1,8 @@
-"""The tables of the captured 5.7 logs, brought back on a live server.
+"""The tables of the recorded 5.7 binlogs, restored on a live server.
 
-By the statements that made them. Long ones are cut in the scenarios' files: there the log itself is
-applied, its DDL as statements and its rows events as BINLOG statements, as mysqlbinlog would print
-them.
+They are restored by the statements that created them. Some scenarios' files contain long statements
+only in part. For those the binlog is applied: its DDL as statements and its rows events as BINLOG
+statements, as mysqlbinlog would print them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _STMT_END_FLAG = 0x01
 
 
 def restore(server: Server, scenario: str) -> tuple[dict[str, Any], list[str]]:
-    """Make the scenario's database, with what the server can have of it.
+    """Create the scenario's database with the tables that the server supports.
 
-    Returns its description, and the statements that the server refused: an older one, or MariaDB,
-    misses some tables then, or has them otherwise.
+    Return its description, and the statements that the server rejected: an older server or MariaDB
+    then lacks some tables, or has them in another form.
     """
     refused: list[str] = []
     described = describe(scenario)
@@ -59,7 +59,7 @@ def restore(server: Server, scenario: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _applied(raws: list[bytes]) -> Iterator[str]:
-    """What makes a server apply a log of one database."""
+    """Yield the statements by which a server applies a log of one database."""
     format_description = raws[0]
     table_maps: list[bytes] = []
     for raw in raws:

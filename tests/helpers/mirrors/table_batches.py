@@ -1,4 +1,4 @@
-"""One table of a mirror in a Delta table of delta-rs, and batches of it one behind the other."""
+"""One table of a mirror in a delta-rs table, and the batches that are applied to it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _SCHEMA = pa.schema(
 
 
 def position(pos: int) -> Position:
-    """A place in the only file."""
+    """Return a position in the only file."""
     return Position.of("bin.000001", pos)
 
 
 def change(
     op: str, pos: int, image: Any = None, *, row: int = 0, query: str | None = None
 ) -> Change:
-    """One row of the stream; the image of a deleted row is the one before."""
+    """Return one row of the stream; the image of a deleted row is its before image."""
     text = None if image is None else json.dumps(image)
     return {
         "op": op,
@@ -60,17 +60,17 @@ def change(
 
 
 def changes_table(*changes: Change) -> pa.Table:
-    """The rows as a batch has them."""
+    """Return the rows as a batch contains them."""
     return pa.Table.from_pylist(list(changes), _SCHEMA)
 
 
 class TableBatches:
-    """The table, and how far it has come.
+    """The table, and the progress of the query that writes it.
 
     Attributes
     ----------
     last : the last batch.
-    state : what the checkpoint has of the table, as `AppliedStates` keeps it.
+    states : the checkpoint's entry for the table by query, as `AppliedStates` stores it.
     """
 
     last: Batch
@@ -79,32 +79,32 @@ class TableBatches:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
         self.load: SnapshotState | None = None
-        # What the checkpoint of a query has of the Delta table.
+        # The entry for the table in each query's checkpoint.
         self.states: dict[str, AppliedState | None] = {}
         self._has_more = False
-        # Reads rows that a snapshot's condition left out.
+        # Reads rows that a snapshot's condition excludes.
         self.rows_where: Callable[[str], tuple[pa.Table, ImageStore]] | None = None
-        # Whether chunks are read with one.
+        # Whether chunks are read with a condition.
         self.is_limited = False
         self.again()
 
     def again(self) -> None:
-        """As a new process has it, with what the checkpoint has."""
+        """Open the table as a new process does, with the checkpoint's state."""
         self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
         self.table = MirroredTable(NAME, self.target, lambda _: None, self.states.get(self.query))
 
     def new_checkpoint(self, query: str) -> None:
-        """As a query with this identifier has it, whose checkpoint has nothing of the table."""
+        """Open the table for a query whose checkpoint has no entry for it."""
         self.query = query
         self.states.pop(query, None)
         self.again()
 
     def checkpoint(self) -> tuple[Any, ...]:
-        """A copy of the checkpoint."""
+        """Return a copy of the checkpoint."""
         return self.number, self.start, self.load, dict(self.states)
 
     def put_back(self, copy: tuple[Any, ...]) -> None:
-        """Continue from a copy of the checkpoint, in a new process."""
+        """Resume from a copy of the checkpoint, in a new process."""
         self.number, self.start, self.load, self.states = copy
         self._has_more = False
         self.again()
@@ -118,11 +118,11 @@ class TableBatches:
         reloads: bool = True,
         has_more: bool = False,
     ) -> None:
-        """One batch, up to a place, or one step of it.
+        """Apply one batch that ends at `end`, or one sub-batch of it.
 
-        versions : of the table, and where each begins.
-        load : at its end.
-        has_more : it is a step, and the next call brings another one of the same batch.
+        versions : of the table, each with the position where it begins.
+        load : the snapshot's state at the end of the batch.
+        has_more : this is a sub-batch, and the next call applies another one of the same batch.
         """
         is_first_step, self._has_more = not self._has_more, has_more
         self.number += is_first_step
@@ -158,7 +158,7 @@ class TableBatches:
             self.start, self.load = end, load
 
     def rows(self) -> list[Any]:
-        """What Delta has, sorted: values, or tuples of them."""
+        """Return the rows of the Delta table, sorted: values, or tuples of them."""
         table = self.target._there().to_pyarrow_table().drop(["_seq"])
         rows = [tuple(row.values()) for row in table.to_pylist()]
         return sorted(row[0] if len(row) == 1 else row for row in rows)

@@ -1,7 +1,7 @@
-"""How much a process grows when it decodes the same events again and again: a program.
+"""A program that prints how much its memory grows while it decodes the same events repeatedly.
 
-In a process of its own: one in which Spark, Arrow and delta-rs have worked before takes and gives
-back memory for them, too.
+It runs in its own process: in a process that has used Spark, Arrow and delta-rs, these also
+allocate and free memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _resident_bytes() -> int:
 
 
 def _growth(payload: str) -> int:
-    """Bytes, behind the first 40 of 160 times."""
+    """Return the growth in bytes after the first 40 of 160 decodings."""
     scenarios = [load(name) for name in ("numbers", "temporals", "strings", "row_images")]
     schemas = [schema for described, _ in scenarios for schema in captured_schemas(described)]
     blocks = pack_events(event for _, events in scenarios for event in events[:60])

@@ -1,4 +1,4 @@
-"""The two decoders side by side: the same events through both, and what each made of them."""
+"""Comparison of the two decoders: the same events through both, and their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StringType, VariantType
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
 from helpers.parity.decoding import ALL_OPERATIONS, StaticSchemas, captured_ordinal
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
@@ -48,7 +48,7 @@ NOTHING_EXCLUDED = ColumnFilter.parse()
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a decoder gave before it ended, and the error that it ended with."""
+    """The batches of a decoder, and the error with which it ended, if any."""
 
     batches: list[pa.RecordBatch]
     error: MySQLBinlogError | None
@@ -60,9 +60,9 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Payloads:
-    """What `before` and `after` are.
+    """The payload of `before` and `after`.
 
-    promised : the tables of the struct; the log's own unless given.
+    promised : the tables of the struct; by default the tables of the log.
     """
 
     kind: str
@@ -114,7 +114,7 @@ PAYLOADS = {
 
 
 class Nothing:
-    """Knows no table at all."""
+    """A schema lookup that knows no table."""
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
         return None
@@ -157,7 +157,7 @@ class Parity:
         return _decoded(self._kernel.decode(blocks))
 
     def assert_same(self, events: Sequence[Event]) -> Decoded:
-        """Both give the same rows and end the same way; returns what the kernel gave."""
+        """Check that both give the same rows and end the same way; return the kernel's result."""
         expected, found = self.python(events), self.kernel(pack_events(events))
         assert_same(self.schema, expected, found)
         return found
@@ -173,10 +173,10 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> Decoded:
 
 
 def assert_same(schema: pa.Schema, expected: Decoded, found: Decoded) -> None:
-    """The same rows, and the same error or none.
+    """Check for the same rows, and for the same error or none.
 
-    Before an error one of the two may have given a batch more: what waits is lost with an error,
-    and batches may be cut at other rows where both implementations take turns.
+    Before an error, one of the two may have returned one batch more: buffered rows are lost with an
+    error, and batches may end at other rows if the kernel falls back to Python.
     """
     for batch in found.batches:
         batch.validate(full=True)
@@ -189,7 +189,7 @@ def assert_same(schema: pa.Schema, expected: Decoded, found: Decoded) -> None:
         mine, theirs = mine.slice(0, rows), theirs.slice(0, rows)
     if mine.equals(theirs):
         return
-    # Not a number is not equal to itself.
+    # NaN is not equal to itself.
     mine_rows, their_rows = mine.to_pylist(), theirs.to_pylist()
     for at, (one, other) in enumerate(zip(mine_rows, their_rows, strict=True)):
         assert repr(one) == repr(other), f"row {at}"
@@ -200,19 +200,19 @@ def _words(error: MySQLBinlogError | None) -> tuple[object, ...]:
 
 
 def blocks_of_one(events: Iterable[Event]) -> list[EventBlock]:
-    """Each event in a block of its own."""
+    """Return each event in its own block."""
     return [block for event in events for block in pack_events([event])]
 
 
 def note_by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    """The rows events that the Python decoder beside the loop will be given."""
+    """Return a list that records the rows events for which the kernel falls back to Python."""
     given: list[Event] = []
     feed = Decoder.feed
 
     def noting(
         self: Decoder, event: Event, begin: tuple[int, int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        # Only the kernel's decoder says where to begin.
+        # Only the kernel's decoder passes `begin`.
         if begin is not None and event.type in OPERATIONS:
             given.append(event)
         return feed(self, event, begin or (0, 0))

@@ -51,12 +51,12 @@ _COLUMNS: dict[str, pa.DataType] = {
     "seq": pa.struct(list(_SEQ.items())),
     "source": pa.struct(list(_SOURCE.items())),
 }
-# As pyspark's to_arrow_schema gives it, with timezone UTC.
+# As pyspark's to_arrow_schema returns it with time zone UTC.
 ARROW_SCHEMA = pa.schema(list(_COLUMNS.items()))
 
 
 class StaticSchemas:
-    """Tables that look the same at every position."""
+    """A schema lookup whose tables are the same at every position."""
 
     def __init__(self, schemas: Iterable[TableSchema]) -> None:
         self._schemas = {(schema.database, schema.table): schema for schema in schemas}
@@ -77,9 +77,9 @@ class StaticSchemas:
 
 
 class ByPosition:
-    """One table that changes at a position, as an ALTER changes it.
+    """A schema lookup of one table that changes at a position, as an ALTER changes it.
 
-    asked : the positions that somebody wanted to know it at.
+    asked : the positions that were looked up.
     """
 
     def __init__(self, before: TableSchema, change: int, after: TableSchema) -> None:
@@ -104,7 +104,7 @@ class ByPosition:
 
 
 def read_log(path: Path) -> Iterator[Event]:
-    """The events of one file."""
+    """Yield the events of one file."""
     data = path.read_bytes()
     walker = EventReader(path.name, 4)
     pos = 4
@@ -117,7 +117,7 @@ def read_log(path: Path) -> Iterator[Event]:
 
 
 def wanted(events: Iterable[Event], tables: set[tuple[str, str]]) -> Iterator[Event]:
-    """Table maps and rows events of these tables, and all other events."""
+    """Yield the table maps and rows events of these tables, and all other events."""
     ids: set[int] = set()
     for event in events:
         if event.type == EventType.TABLE_MAP_EVENT:
@@ -131,12 +131,12 @@ def wanted(events: Iterable[Event], tables: set[tuple[str, str]]) -> Iterator[Ev
 
 
 def captured_ordinal(name: str) -> int:
-    """2 of ``rotations.002.binlog``."""
+    """Return the file's number, 2 for ``rotations.002.binlog``."""
     return int(name.split(".")[1])
 
 
 def decoder(schemas: Iterable[TableSchema], **options: Any) -> DecodesEvents:
-    """A decoder of all operations for these tables, of the implementation under test."""
+    """Return a decoder of the implementation under test, for these tables and all operations."""
     settings = {
         "epoch": 0,
         "operations": ALL_OPERATIONS,
@@ -146,7 +146,7 @@ def decoder(schemas: Iterable[TableSchema], **options: Any) -> DecodesEvents:
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]:
-    """The rows of batches, each of which must have exactly the schema that was asked for."""
+    """Yield the rows of batches; each batch must have exactly `ARROW_SCHEMA`."""
     for batch in batches:
         batch.validate(full=True)
         assert batch.schema.equals(ARROW_SCHEMA, check_metadata=True)
@@ -156,7 +156,7 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]:
 def table_map_body(
     fields: list[tuple[int, int]], nullable: list[bool], name: str = "t", table_id: int = 7
 ) -> bytes:
-    """A TABLE_MAP's body: (type, metadata as `TableMap.metadata` has it) of each column."""
+    """Return a TABLE_MAP's body; `fields` are (type, metadata as in `TableMap.metadata`)."""
     metadata = b""
     for code, value in fields:
         big = code in (FieldType.STRING, FieldType.NEWDECIMAL)
@@ -179,7 +179,7 @@ def table_map_body(
 
 
 def raws_in(path: Path) -> list[bytes]:
-    """A file's raw events."""
+    """Return a file's raw events."""
     with FileStream(path) as stream:
         return list(iter(stream.next_event, None))
 
@@ -187,22 +187,22 @@ def raws_in(path: Path) -> list[bytes]:
 def make_event(
     kind: EventType, body: bytes, start: int = 1000, file: str = "mysql-bin.000003"
 ) -> Event:
-    """An event at a made-up place."""
+    """Return an event at an arbitrary position."""
     return Event(file, start, start + 19 + len(body), 1_600_000_000, int(kind), 5, 0, body)
 
 
 def table_map_for(schema: TableSchema, table_id: int = 7) -> TableMap:
-    """A table map that fits a schema."""
+    """Return a table map that fits a schema."""
     return TableMap.parse(table_map_body_for(schema, table_id))
 
 
 def table_map_body_for(schema: TableSchema, table_id: int = 7) -> bytes:
-    """The body of a table map that fits a schema."""
+    """Return the body of a table map that fits a schema."""
     fields = [next(expected_fields(column)) for column in schema.columns]
     nullable = [column.nullable for column in schema.columns]
     return table_map_body(fields, nullable, schema.table, table_id)
 
 
 def simple_schema(*columns: ColumnSchema, key: tuple[str, ...] = ()) -> TableSchema:
-    """Table d.t."""
+    """Return the schema of a table d.t."""
     return TableSchema("d", "t", columns, key)

@@ -1,7 +1,7 @@
-"""Properties of both implementations, tried with this run's seed.
+"""Property tests of both implementations with this run's seed.
 
-The run's header has the seed, with which MYSQLBINLOG_FUZZ_SEED runs the same examples again;
-`make fuzz` goes on with new seeds until its time is over.
+The run's header shows the seed; set MYSQLBINLOG_FUZZ_SEED to it to repeat the same examples.
+`make fuzz` continues with new seeds until its time is up.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["fuzz"]
 
 LOG = logging.getLogger(__name__)
 SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])
-# For all properties together.
+# Shared by all properties.
 MINUTES = float(os.environ.get("MYSQLBINLOG_FUZZ_MINUTES") or 0)
 
 
 def fuzz(test: Callable[..., None], examples: int, *, share: float) -> None:
-    """Run a property with this run's seed; with MINUTES, with other seeds as well.
+    """Run a property with this run's seed; with MINUTES, also with further seeds.
 
-    share : of the minutes.
+    share : the property's fraction of MINUTES.
     """
     until = monotonic() + 60 * MINUTES * share
     limited = settings(

@@ -1,4 +1,4 @@
-"""A decoder of events by the implementation under test (see the fixture `implementation`)."""
+"""An event decoder of the implementation under test (see the fixture `implementation`)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MOST_EVENTS = 100
 
 
 class DecodesEvents(Protocol):
-    """What both can be made to do."""
+    """The common interface of both implementations."""
 
     def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
         """Decode a range; each call starts afresh."""
 
 
 def make_decoder(*given: Any, **settings: Any) -> DecodesEvents:
-    """A decoder, with the parameters of `Decoder`; files are numbered by their extensions."""
+    """Return a decoder, with the parameters of `Decoder`; files are numbered by extension."""
     settings.setdefault("file_ordinal", file_number)
     if implementation() == "python":
         return Decoder(*given, **settings)
@@ -47,7 +47,10 @@ class _OfBlocks:
 
 
 def blocks_of(events: Iterable[Event], most: int = _MOST_EVENTS) -> Iterator[EventBlock]:
-    """Events as blocks of at most `most`. Made-up ones may lie anywhere: a block goes one way."""
+    """Yield the events in blocks of at most `most`.
+
+    Events of tests may have any positions; within a block, positions must increase.
+    """
     together: list[Event] = []
     for event in events:
         if together and (len(together) == most or event.end <= together[-1].end):

@@ -1,8 +1,8 @@
-"""The struct and variant payloads as the JSON one, so that the replay reads all three.
+"""Conversion of struct and variant payloads to JSON, so that the replay reads all three.
 
-Each value is turned into the JSON text of its column's type, by what the column's type in the
-struct or variant must be: a value of any other Python type is an error. So a replay that equals
-SELECT says of these payloads what it says of JSON.
+Each value is converted to the JSON text of its column's type. A value whose Python type does not
+match the column's type in the struct or variant is an error. So a replay that equals SELECT
+verifies these payloads as it verifies JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 def as_json_rows(
     rows: Iterable[Row], schemas: Iterable[TableSchema], payload: str
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a payload as rows of payload=json; those of several tables are nested."""
+    """Yield the rows of a payload as rows of payload=json; structs of several tables are nested."""
     by_name = {(schema.database, schema.table): schema for schema in schemas}
     for row in rows:
         schema = by_name[row["database"], row["table"]]
@@ -51,7 +51,7 @@ def as_json_rows(
 
 
 def _of_table(image: Row, schema: TableSchema) -> Any:
-    """The table's own part of a nested struct; all others are null."""
+    """Return the table's own part of a nested struct; all other parts must be null."""
     for database, tables in image.items():
         if database != schema.database:
             assert tables is None
@@ -66,7 +66,7 @@ def _of_table(image: Row, schema: TableSchema) -> Any:
 def struct_image(
     schema: TableSchema, side: str, image: Row, missing: list[str], dates: dict[str, str]
 ) -> str:
-    """One struct as a JSON object."""
+    """Return a struct as a JSON object."""
     assert list(image) == [column.name for column in schema.columns]
     parts = []
     for column in schema.columns:
@@ -86,10 +86,10 @@ def struct_image(
 
 
 def variant_image(schema: TableSchema, image: Any) -> str:
-    """One variant as a JSON object, its keys in the table's order."""
+    """Return a variant as a JSON object with its keys in the table's order."""
     if not isinstance(image, VariantVal):
         image = VariantVal(image["value"], image["metadata"])
-    # pyspark divides by a power of ten, in the context of the day.
+    # pyspark divides by a power of ten in the current decimal context.
     with localcontext(prec=60):
         values = image.toPython()
     assert isinstance(values, dict)
@@ -114,7 +114,7 @@ def _expect(column: ColumnSchema, value: object, kind: type) -> None:
 
 
 def _struct_value(column: ColumnSchema, value: Any) -> str:
-    """A value of a struct with all options at their defaults."""
+    """Return the JSON text of a value of a struct with default options."""
     kind = column.type
     if kind == "bigint" and column.unsigned:
         _expect(column, value, Decimal)
@@ -144,7 +144,7 @@ def _variant_value(column: ColumnSchema, value: Any) -> str:
         assert value >= 1 << 63
         return str(value)
     if kind in _TIMES and isinstance(value, str):
-        # A zero date.
+        # An invalid date.
         return json.dumps(value)
     if kind == "timestamp":
         assert value.tzinfo is not None
@@ -193,7 +193,7 @@ def _value(column: ColumnSchema, value: Any) -> str:
 
 
 def _tree(value: Any) -> str:
-    """A JSON document of Python values, with all digits of its numbers."""
+    """Return Python values as a JSON document with all digits of its numbers."""
     if isinstance(value, dict):
         pairs = (f"{json.dumps(key)}:{_tree(each)}" for key, each in value.items())
         return "{" + ",".join(pairs) + "}"

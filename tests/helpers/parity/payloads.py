@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD events made of plain ones, as a server with compression would write them."""
+"""TRANSACTION_PAYLOAD events made from plain events, as a server with compression writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GTIDS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 
 
 def inner(events: Iterable[RawEvent]) -> bytes:
-    """Events as the stream of a payload has them: without position and checksum."""
+    """Return events as the stream of a payload contains them: without position and checksum."""
     return b"".join(
         HEADER.pack(
             event.timestamp,
@@ -46,7 +46,7 @@ def payload_body(
     algorithm: int = 0,
     packed_size: int | None = None,
 ) -> bytes:
-    """The body of a payload with this stream; the other arguments replace parts of it."""
+    """Return the body of a payload with this stream; the other arguments override parts of it."""
     data = compressed(stream) if data is None else data
     fields = (
         (2, algorithm),
@@ -61,7 +61,7 @@ def payload_body(
 
 
 def repacked(path: Path, folder: Path) -> Path:
-    """A copy of a file in which each transaction with a GTID event is a payload."""
+    """Return a copy of a file in which each transaction with a GTID event is a payload."""
     events, checksum = from_bytes(path.read_bytes())
     made: list[RawEvent] = []
     group: list[RawEvent] | None = None

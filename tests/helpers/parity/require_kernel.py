@@ -1,7 +1,7 @@
-"""The compiled kernel's modules; whoever imports this is skipped where they are not compiled.
+"""The compiled kernel's modules; a test module that imports this is skipped without them.
 
-To be imported before all that needs them. So the list of our own modules in pyproject.toml leaves
-this one out: it is then sorted in front of the package.
+Import it before all modules that need the kernel: sorted imports do so, because `helpers` comes
+before the package.
 """
 
 from __future__ import annotations

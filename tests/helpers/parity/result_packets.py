@@ -1,4 +1,4 @@
-"""Binary result rows as packets: of stored values, and such as hypothesis makes."""
+"""Packets of binary result rows, of stored values or drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_of(
     typed_json: bool = False,
     doubles_have_points: bool = False,
 ) -> ResultPlan:
-    """A plan of a table `d.t` whose columns are called by their numbers."""
+    """Return the plan of a table `d.t` whose columns are named by their numbers."""
     named = tuple(replace(each, name=str(at)) for at, each in enumerate(columns))
     return ResultPlan.make(
         TableSchema("d", "t", named),
@@ -52,7 +52,7 @@ def plan_of(
 
 
 def row(values: Sequence[bytes | None]) -> bytes:
-    """The payload of a row; None is NULL."""
+    """Return the payload of a row; None is NULL."""
     nulls = sum(4 << at for at, value in enumerate(values) if value is None)
     bitmap = nulls.to_bytes((len(values) + 9) // 8, "little")
     return b"".join((b"\x00", bitmap, *(value for value in values if value is not None)))
@@ -67,7 +67,7 @@ def counted(raw: bytes) -> bytes:
 
 
 def _moment(ymd: int, micros: int) -> bytes:
-    """As short as a server sends it."""
+    """Return a date and time in the shortest form, as a server sends it."""
     day = pack("<HBB", ymd // 10_000, ymd // 100 % 100, ymd % 100)
     seconds, micros = divmod(micros, 1_000_000)
     clock = bytes((seconds // 3600, seconds // 60 % 60, seconds % 60))
@@ -91,7 +91,7 @@ def _time(micros: int) -> bytes:
 
 
 def result_value(selected: SelectedColumn, stored: bytes) -> bytes:
-    """A value of a result, from the bytes that a log has of it, by way of the decoder's codec."""
+    """Return a result's value for a value as stored in the binlog, by the decoder's codec."""
     described, size = selected.schema, selected.size
     codec = codec_for(selected.code, selected.metadata, described)
     match selected.kind:
@@ -131,7 +131,7 @@ def result_value(selected: SelectedColumn, stored: bytes) -> bytes:
 
 
 _FRACTIONS = range(7)
-# All kinds, with every number of digits and of bytes that changes how they are stored.
+# All kinds, with every number of digits or bytes that changes how values are stored.
 COLUMNS: list[ColumnSchema] = [
     *(
         column(kind, unsigned=unsigned)
@@ -159,7 +159,7 @@ COLUMNS: list[ColumnSchema] = [
 ]
 
 
-# Below 0.0001 a number's text leaves open what it is.
+# Without numbers below 0.0001, whose text does not show whether they are DOUBLE or DECIMAL.
 _LEAVES = (
     st.none()
     | st.booleans()
@@ -180,7 +180,7 @@ def _integers(draw: st.DrawFn, size: int) -> bytes:
 
 @st.composite
 def cells(draw: st.DrawFn, selected: SelectedColumn) -> bytes:
-    """A value of a result: one that a server may send."""
+    """Draw a result's value that a server can send."""
     described, size = selected.schema, selected.size
     fsp = described.length or 0
     match selected.kind:
@@ -229,7 +229,7 @@ def cells(draw: st.DrawFn, selected: SelectedColumn) -> bytes:
 
 
 def _date(draw: st.DrawFn) -> int:
-    """Parts may be 0, and no month is too short."""
+    """Draw a date; its parts may be 0, and each month has 31 days."""
     year = draw(st.sampled_from((0, 1, 1970, 2024, 9999)))
     return year * 10_000 + draw(st.integers(0, 12)) * 100 + draw(st.integers(0, 31))
 
@@ -249,7 +249,7 @@ _ODD_BYTES = st.sampled_from((0, 1, 0x30, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFD, 0x
 
 @st.composite
 def damages(draw: st.DrawFn, payload: bytes) -> bytes:
-    """The payload with a byte more or less, or another one."""
+    """Draw the payload with one byte inserted, removed or replaced, or truncated."""
     at = draw(st.integers(0, len(payload)))
     byte = bytes((draw(_ODD_BYTES | st.integers(0, 255)),))
     match draw(st.integers(0, 3)):

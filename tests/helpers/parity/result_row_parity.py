@@ -1,4 +1,4 @@
-"""Rows of a result, made into images by both implementations and compared."""
+"""Result rows encoded as row images by both implementations, and compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded, RowImages
@@ -20,7 +20,7 @@ Refused: TypeAlias = MySQLBinlogError | UntypedNumbers
 
 
 class _Noting(RowImages):
-    """The Python implementation as the kernel has it: it notes the rows that are left to it."""
+    """The kernel's Python fallback, which records the rows that it encodes."""
 
     def __init__(self, plan: ResultPlan) -> None:
         super().__init__(plan)
@@ -36,7 +36,7 @@ class RowParity:
 
     Attributes
     ----------
-    by_hand : rows that the kernel left to the Python implementation.
+    by_hand : rows for which the kernel fell back to Python.
     """
 
     def __init__(self, plan: ResultPlan) -> None:
@@ -48,8 +48,8 @@ class RowParity:
         self.by_hand = noting.by_hand
 
     def encode(self, packets: bytes) -> Encoded | Refused:
-        """What both make of a buffer, or the error that both raise."""
-        # An array is not a byte longer than it says: a sanitizer sees every read behind its end.
+        """Return the result of both for a buffer, or the error that both raise."""
+        # An array has no spare bytes: a sanitizer detects every read past its end.
         view = memoryview(array("B", packets))
         return self._agreed(
             packets,
@@ -58,7 +58,7 @@ class RowParity:
         )
 
     def encode_row(self, payload: bytes) -> bytes | Refused:
-        """The same of one row."""
+        """Return the same for one row."""
         return self._agreed(
             payload,
             _outcome(lambda: self._python.encode_row(payload)),
@@ -68,7 +68,7 @@ class RowParity:
     def _agreed(self, given: bytes, expected: T | Refused, found: T | Refused) -> T | Refused:
         columns = [column.schema for column in self.plan.columns]
         if isinstance(expected, Refused):
-            # With everything that a user sees of it.
+            # Compares everything that a user sees of the error.
             assert repr(found) == repr(expected), (columns, given.hex())
             assert str(found) == str(expected), (columns, given.hex())
             if isinstance(expected, UntypedNumbers):

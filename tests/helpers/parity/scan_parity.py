@@ -1,7 +1,7 @@
-"""A log through `LogScanner` in chunks of any size, beside the log event by event.
+"""Comparison of `LogScanner`, in pieces of any size, with reading a log event by event.
 
-Whatever is in it, `EventReader` and `EventFilter` must have kept the same, have the same in mind at
-the end, and have stopped at the same place with the same words.
+For any log, both must keep the same events, leave `EventReader` and `EventFilter` in the same
+state, and stop at the same position with the same error.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = [
     "compare",
     "framed",
     "in_format",
-    "wants",
-    "wants_half",
+    "captures",
+    "captures_half",
 ]
 
 FILE = "mysql-bin.000001"
@@ -42,16 +42,16 @@ MARKER = HEADER_LENGTH + 12  # before the events of a payload: see protocol/bloc
 Captures = Callable[[str, str], bool]
 
 
-def wants(database: str, table: str) -> bool:
+def captures(database: str, table: str) -> bool:
     return table in {"t", "u"}
 
 
-def wants_half(database: str, table: str) -> bool:
+def captures_half(database: str, table: str) -> bool:
     return bool(zlib.crc32(f"{database}.{table}".encode()) & 1)
 
 
 class Passed(NamedTuple):
-    """What a run said, which holds until the next is asked for: see `Run`."""
+    """A copy of values of a `Run`, which is valid only until the next one."""
 
     end: int
     ends: list[int]
@@ -60,14 +60,14 @@ class Passed(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What came of a log.
+    """The result of reading a log.
 
     Attributes
     ----------
-    places : where it was at each boundary.
-    state : what walker and filter have in mind at the end.
-    runs : what the scan passed.
-    left : how many events it left to both implementations.
+    places : the position at each boundary.
+    state : of the reader and the filter at the end.
+    runs : the runs of the scan.
+    left : number of events that the scan left to the filter.
     """
 
     kept: list[Event] = field(default_factory=list)
@@ -79,8 +79,8 @@ class Outcome:
 
     def end(self, walker: EventReader, filtering: EventFilter, error: Exception | None) -> Outcome:
         self.error = "" if error is None else f"{type(error).__name__}: {error}"
-        # What is said of the last event only, and what its text was read with.
-        passing = {"ended", "statement", "context", "_contexts", "_wants", "_transaction"}
+        # Attributes about the last event only, and those with which its text was read.
+        passing = {"ended", "statement", "context", "_contexts", "_captures", "_transaction"}
         self.state = {k: v for k, v in vars(filtering).items() if k not in passing}
         transaction = filtering._transaction
         self.state |= {k: getattr(transaction, k) for k in transaction.__slots__ if k != "ended"}
@@ -93,7 +93,7 @@ class Outcome:
 
 
 class Stream(ReceiveBuffer):
-    """A log that comes in pieces of some sizes, parsed as a dump's or as a file's."""
+    """A log that arrives in pieces of given sizes, parsed as a dump or as a file."""
 
     def __init__(self, data: bytes, sizes: Iterator[int], *, packets: bool, capacity: int) -> None:
         rest = io.BytesIO(data)
@@ -115,13 +115,13 @@ def next_event(read: Callable[[int], bytes], *, packets: bool) -> bytes | None:
 
 
 def inside(event: Event) -> Iterable[Event]:
-    """The event, or those of a payload."""
+    """Return the event, or the events of a payload."""
     is_payload = event.type == EventType.TRANSACTION_PAYLOAD_EVENT
     return TransactionPayloadReader(event) if is_payload else (event,)
 
 
 def placed(event: Event) -> Event:
-    """An event as blocks carry it: without the end of its payload."""
+    """Return an event as blocks contain it: without the end of its payload."""
     if event.offset is None:
         return event
     return event._replace(end=event.start, checksum=None)
@@ -151,10 +151,10 @@ def by_scan(
     limit: int = 1 << 62,
     ask_every: int | None = None,
 ) -> Outcome:
-    """What the scan makes of a log.
+    """Return the scan's result for a log.
 
-    limit : no run goes beyond it.
-    ask_every : inside of a transaction, a run is to end after so many bytes, and again.
+    limit : no run extends beyond it.
+    ask_every : number of bytes after which a run must end within a transaction, repeatedly.
     """
     found = Outcome()
 
@@ -192,7 +192,7 @@ def by_scan(
 
 
 def framed(raws: Iterable[bytes]) -> bytes:
-    """As a dump sends events; none here fills a packet."""
+    """Return events as a dump sends them; none here fills a packet."""
     return b"".join(
         (len(raw) + 1).to_bytes(3, "little") + bytes([n & 0xFF, 0]) + raw
         for n, raw in enumerate(raws)
@@ -203,26 +203,26 @@ def compare(
     data: bytes,
     *,
     packets: bool,
-    wanted: Captures = wants,
+    captured: Captures = captures,
     sizes: Callable[[], Iterator[int]] = lambda: iter(lambda: 1 << 20, 0),
     capacity: int = 1 << 16,
     walker: Callable[[], EventReader] = lambda: EventReader(FILE, 4),
     **choices: Any,
 ) -> Outcome:
-    """Both ways; what the scan gave.
+    """Check that both ways give the same result; return the scan's.
 
-    sizes : of the pieces that the log comes in.
-    choices : `by_scan`'s.
+    sizes : of the pieces in which the log arrives.
+    choices : arguments of `by_scan`.
     """
-    expected = by_both(data, walker(), EventFilter(wanted), packets=packets)
+    expected = by_both(data, walker(), EventFilter(captured), packets=packets)
     stream = Stream(data, sizes(), packets=packets, capacity=capacity)
-    found = by_scan(stream, walker(), EventFilter(wanted), **choices)
+    found = by_scan(stream, walker(), EventFilter(captured), **choices)
     assert found.told == expected.told
     return found
 
 
 def in_format(log: LogBuilder) -> list[bytes]:
-    """A log with a FORMAT_DESCRIPTION in front, as a dump repeats it."""
+    """Return a log's events after a FORMAT_DESCRIPTION, as a dump repeats it."""
     body = format_description_body(algorithm=int(log.checksum))
     return [raw_event(EventType.FORMAT_DESCRIPTION_EVENT, body, log_pos=0), *log.raws]
 

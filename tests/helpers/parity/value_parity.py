@@ -17,7 +17,7 @@ __all__ = ["Parity", "kernel", "long", "varchar"]
 
 
 class Parity:
-    """One column, read by both."""
+    """One column, read by both implementations."""
 
     def __init__(self, described: ColumnSchema, field: tuple[int, int], codec: Codec) -> None:
         self.described = described
@@ -32,7 +32,7 @@ class Parity:
         return cls(described, field, codec_for(*field, described))
 
     def agree(self, data: bytes, pos: int = 0) -> bool:
-        """Compare all that can be done with a value; whether there is one."""
+        """Compare JSON text, skip and read of a value; return whether it is valid."""
         shown = self.refused_as_none(self.codec.read_json, data, pos)
         expected = None if shown is None else (shown[0].encode(), shown[1])
         found = kernel.json_text(self.program, data, pos)
@@ -42,7 +42,7 @@ class Parity:
         if self.described.type != "json" and self.described.type not in SPATIAL_TYPES:
             value = self.refused_as_none(self.codec.read, data, pos)
             expected_value = None if value is None else (self._kernels(value[0]), value[1])
-            # Floats by their bits: -0.0 and NaN.
+            # Compared by `repr`: -0.0 differs from 0.0, and NaN equals NaN.
             assert repr(kernel.read(self.program, data, pos)) == repr(expected_value), self.message(
                 data, pos
             )
@@ -59,7 +59,7 @@ class Parity:
             return None
 
     def _kernels(self, value: Any) -> Any:
-        """The codec's value in the form of the kernel's."""
+        """Return the codec's value in the form of the kernel's."""
         match self.described.type:
             case "decimal" if (self.described.length or 0) <= 38:
                 return int(value.replace(".", ""))
@@ -73,7 +73,7 @@ class Parity:
 
 
 def varchar(charset: str) -> Parity:
-    """Values of up to 65,535 bytes, in two length bytes."""
+    """Return a VARCHAR column whose values have two length bytes."""
     described = text("varchar", 20_000, charset)
     return Parity(described, (F.VARCHAR, 65_000), codec_for(F.VARCHAR, 65_000, described))
 

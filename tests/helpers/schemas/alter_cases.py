@@ -1,7 +1,7 @@
-"""ALTER TABLE statements, one a line, for the servers to confirm what they leave behind.
+"""ALTER TABLE statements, one per line, whose effects are compared with real servers.
 
-Each is run on a table made by `BASE` (or by a statement of its own), and the schema that our reader
-derives from the two must be the one in information_schema.
+Each statement runs on a table created by `BASE` or by its own CREATE. The schema that the package
+derives from the two statements must equal the one in information_schema.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ ALTERS = [
     "CHARACTER SET DEFAULT, CONVERT TO CHARACTER SET latin1, ADD z VARCHAR(9)",
     "CONVERT TO CHARACTER SET DEFAULT, CHARACTER SET DEFAULT, ADD z VARCHAR(9)",
     "CONVERT TO CHARACTER SET latin1, COLLATE latin1_bin, CHARACTER SET DEFAULT, ADD z TEXT",
-    # what leaves columns alone
+    # clauses that do not change columns
     "ENGINE = InnoDB",
     "ENGINE InnoDB, COMMENT 'DROP a', AUTO_INCREMENT = 10, ROW_FORMAT = DYNAMIC, ADD z INT",
     "ORDER BY a, b DESC, e",
@@ -153,7 +153,7 @@ _RANGES = (
     " PARTITION q VALUES LESS THAN (9))"
 )
 
-# Whole statements behind a CREATE of their own; {table} is the table.
+# Whole statements, each after its own CREATE; {table} is the table's name.
 OTHERS = [
     ("CREATE TABLE {table} (a INT PRIMARY KEY, b INT)", "DROP INDEX `PRIMARY` ON {table}"),
     ("CREATE TABLE {table} (a INT PRIMARY KEY, b INT)", "ALTER TABLE {table} DROP a"),
@@ -243,7 +243,7 @@ OTHERS = [
         "CREATE TABLE {table} (a INT PRIMARY KEY)",
         "SET STATEMENT lock_wait_timeout=9 FOR DROP INDEX `PRIMARY` ON {table}",
     ),
-    # A key knows its columns by the names that they had, and takes the first that fits.
+    # A key refers to its columns by their old names, and takes the first column that matches.
     (
         "CREATE TABLE {table} (a VARCHAR(9) PRIMARY KEY, b INT)",
         "ALTER TABLE {table} CHANGE a z VARCHAR(9), ADD a VARCHAR(9) FIRST",
@@ -268,7 +268,7 @@ OTHERS = [
         "CREATE TABLE {table} (a INT PRIMARY KEY, b INT)",
         "ALTER TABLE {table} DROP a, ADD PRIMARY KEY IF NOT EXISTS (b)",
     ),
-    # The last word on NULL counts.
+    # The last NULL or NOT NULL applies.
     (
         "CREATE TABLE {table} (a INT AUTO_INCREMENT NULL UNIQUE, b INT)",
         "ALTER TABLE {table} ADD c INT NOT NULL NULL",
@@ -283,7 +283,7 @@ OTHERS = [
     ("CREATE TABLE {table} (a INT)", "ALTER ONLINE IGNORE TABLE {table} ADD b INT"),
 ]
 
-# Of all these, the ones that make other labels of those that they don't write: not followed.
+# Statements that change labels without listing them, which is not tracked.
 RELABELLED = frozenset(
     {
         "ALTER TABLE {table} CONVERT TO CHARSET ucs2",
@@ -296,7 +296,7 @@ RELABELLED = frozenset(
     }
 )
 
-# What a statement says of the whole table's character set: servers differ where it says two things.
+# Clauses about the table's character set. Servers differ if a statement has two of them.
 _OF_THE_TABLE = (
     "COMMENT 'x'",
     "CONVERT TO CHARACTER SET utf8mb4",
@@ -308,7 +308,7 @@ _OF_THE_TABLE = (
     "CONVERT TO CHARACTER SET binary, DEFAULT CHARACTER SET latin1",
     "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, COLLATE latin1_bin",
 )
-# And what a column of the same statement says of its own.
+# Definitions of a column in the same statement.
 _OF_A_COLUMN = (
     "VARCHAR(3)", "CHAR(3) BINARY", "CHAR(3) COLLATE DEFAULT", "CHAR(3) COLLATE latin1_bin",
     "CHAR(3) CHARACTER SET cp1251 BINARY", "VARCHAR(3) BINARY ASCII", "ENUM('q') BINARY", "TEXT",
@@ -322,8 +322,8 @@ CHARACTER_SETS = [
     for column, table in product(_OF_A_COLUMN, _OF_THE_TABLE)
 ]
 
-# CONVERT TO where no column gets another character set: whether the table's default changes, hangs
-# on the server. (columns and options, clauses)
+# CONVERT TO that changes no column's character set: it depends on the server whether the table's
+# default changes. (columns and options, clauses)
 _NUMBERS = "(id INT PRIMARY KEY, n INT) CHARSET latin1"
 _OF_NO_COLUMN = [
     (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4"),

@@ -1,4 +1,4 @@
-"""CREATE TABLE statements and what they create, for the parser and for the servers to confirm."""
+"""CREATE TABLE statements and their expected columns, for the parser and for real servers."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ TYPES: list[tuple[str, ColumnSchema]] = [
     ("a enum(x'baba',x'4120') charset gbk", enum("汉", "A", charset="gbk")),
     ("a enum('汉字😀','')", enum("汉字😀", "")),
     ("a enum('(',')',',','--','#','/*')", enum("(", ")", ",", "--", "#", "/*")),
-    # what has nothing to say
+    # defaults, checks, references, generated columns, comments
     ("a int default -1 comment 'not null, x) (' key", bare("int", nullable=False)),
     ("a int default (1 + (2)) check (a > 0)", bare("int")),
     ("a varchar(9) default _latin1'x' 'y' unique key", text("varchar", 9)),
@@ -174,7 +174,7 @@ TYPES: list[tuple[str, ColumnSchema]] = [
 ]  # fmt: skip
 
 
-# Defaults of which MySQL has none; {table} is the table's name, s a sequence, b an INT.
+# Defaults that MySQL does not support; {table} is the table's name, s a sequence, b an INT.
 MARIADB_DEFAULTS = [
     "a date default date '2020-01-01' not null",
     "a datetime default timestamp '2020-01-01 00:00:00'",
@@ -212,7 +212,7 @@ KEYS: list[tuple[str, tuple[str, ...], set[str]]] = [
 ]
 
 
-# (what follows the columns, the table's character set, the column's)
+# (options after the columns, the table's character set, the column's)
 OPTIONS: list[tuple[str, str | None, str | None]] = [
     ("", "utf8mb4", "utf8mb4"),
     ("charset latin1", "latin1", "latin1"),
@@ -235,7 +235,7 @@ OPTIONS: list[tuple[str, str | None, str | None]] = [
 
 
 def logged_statements(log: bytes, start: int = 4, checksums: bool = True) -> list[str]:
-    """The statements in a log's QUERY events, from this position on."""
+    """Return the statements in a log's QUERY events, from this position on."""
     statements = []
     while start < len(log):
         header = EventHeader.parse(log, start)

@@ -1,4 +1,4 @@
-"""A table that is written and altered at random by one connection; seeded, so repeatable."""
+"""A table that one connection writes and alters at random; a seed makes it repeatable."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ _TYPES = {
     "VARBINARY(20)": "X'00FF{d:02d}'",
     "JSON": """'{{"n": {n}, "é": [1, null]}}'""",
 }
-# What a type can be made without the rows' values changing in the log's eyes, and what not.
+# Targets of MODIFY: wider types, which keep the rows' values as the binlog contains them, and
+# other types.
 _WIDER = {"INT": "BIGINT", "VARCHAR(40)": "VARCHAR(90)", "DECIMAL(12,3)": "DECIMAL(14,3)"}
 _MADE = {"BIGINT": "{n}", "CHAR(40)": "'ñ漢 {n}'"}
 _OTHER = {"INT": "VARCHAR(40)", "BIGINT UNSIGNED": "VARCHAR(40)", "VARCHAR(40)": "CHAR(40)"}
-# A statement, and name -> type of the columns behind it.
+# A statement, and the columns after it: name -> type.
 _Altered = tuple[str, dict[str, str]]
 
 
 class EvolvingTable:
-    """Its columns at any time, and random statements on it.
+    """The current columns of a table, and random statements on it.
 
     Parameters
     ----------
-    has_json : whether the server knows the type JSON.
+    has_json : whether the server supports the type JSON.
 
     Attributes
     ----------
-    changes : statements that changed rows.
-    altered : statements that changed the table.
+    changes : number of statements that changed rows.
+    altered : number of statements that altered or truncated the table.
     """
 
     def __init__(self, name: str, seed: int, *, has_json: bool) -> None:
@@ -51,7 +52,7 @@ class EvolvingTable:
         self._made = 0
 
     def create(self, connection: Connection[Cursor], rows: int) -> None:
-        """Make the table, with rows."""
+        """Create the table with `rows` rows."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
         values = ", ".join(f"({number}, 'é {number}', {number})" for number in range(rows))
         with connection.cursor() as cursor:
@@ -83,14 +84,14 @@ class EvolvingTable:
         self.changes += 1
 
     def alter(self, connection: Connection[Cursor]) -> None:
-        """Change the table itself by one statement, or empty it."""
+        """Alter or truncate the table by one statement, or do nothing."""
         kinds = [self._add, self._add, self._drop, self._rename, self._widen, self._other]
         altered = self._random.choice([*kinds, self._rows, self._index])()
         if altered is not None:
             statement, columns = altered
             with connection.cursor() as cursor:
                 cursor.execute(statement)
-            # Only now: where the server was gone, the table is what it was.
+            # Only now: if the statement fails, the table is unchanged.
             self._columns = columns
             self.altered += 1
 
@@ -101,7 +102,7 @@ class EvolvingTable:
                 return template.format(n=number, d=1 + number % 28)
         raise AssertionError(kind)
 
-    # What follows gives a statement, and the columns that the table has once it was executed.
+    # The methods below return a statement, and the table's columns after it.
 
     def _add(self) -> _Altered | None:
         if len(self._columns) > 9:
@@ -109,7 +110,7 @@ class EvolvingTable:
         self._made += 1
         name, kind = f"c{self._made}", self._random.choice(list(self._types))
         place = self._random.choice(["", " FIRST", f" AFTER {next(iter(self._columns))}"])
-        # With a value for the rows that are there, of which the log does not tell.
+        # The default also fills existing rows, which the binlog does not contain.
         default = ""
         if kind in {"INT", "DOUBLE"} and self._random.random() < 0.5:
             default = " DEFAULT 7"

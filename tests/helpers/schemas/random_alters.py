@@ -1,9 +1,9 @@
-"""Random DDL on a handful of tables: every kind that can touch columns; seeded, so repeatable.
+"""Random DDL of every kind that can change columns, on a few tables; a seed makes it repeatable.
 
-The statements are those of someone who does not look at the tables first: servers refuse some of
-them (a key that is too long, a column that would be there twice), and those leave nothing. CONVERT
-TO never stands alone: what it then does to a table's default character set can hang on collations,
-which are not followed (live/ddl/test_alter has it).
+The statements are drawn without regard to the current columns: servers reject some of them (a key
+that is too long, a duplicate column), and these change nothing. CONVERT TO is never the only
+clause: its effect on a table's default character set can then depend on collations, which are not
+tracked (see live/ddl/test_alter).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _ATTRIBUTES = ("", "", "", " NOT NULL", " NULL", " COMMENT 'x, DROP a'")
 
 
 def drop_hashed_keys(cursor: Cursor) -> None:
-    """Drop what is not followed: MariaDB hashes a UNIQUE key of a long text.
+    """Drop the UNIQUE keys that MariaDB hashes, those of long texts, which are not supported.
 
-    The log then has a column that no definition shows, and rows of the table stop a query.
+    The binlog then contains a column that no definition shows, and rows of the table stop a query.
     """
     cursor.execute(
         "SELECT DISTINCT table_name, index_name FROM information_schema.statistics"
         " WHERE table_schema = DATABASE() AND index_type = 'HASH'"
     )
     for table, index in cursor.fetchall():
-        # Keys have their columns' names, which may have a backquote in them.
+        # Keys have their columns' names, which may contain a backquote.
         quoted = index.replace("`", "``")
         cursor.execute(f"ALTER TABLE `{table}` DROP INDEX `{quoted}`")
 
 
 class RandomDdl:
-    """Makes statements on tables of the given (quoted) names."""
+    """Random statements on tables with the given (quoted) names."""
 
     def __init__(self, random: Random, tables: Iterable[str]) -> None:
         self.random = random
@@ -104,11 +104,11 @@ class RandomDdl:
         if random.random() < 0.05:
             clauses += [self.convert(), self.default()]
             random.shuffle(clauses)
-        # Beside a DROP of the same column its effect is not followed.
+        # IF NOT EXISTS is not tracked in one statement with a DROP of the same column.
         clauses = [each for each in clauses if " IF NOT EXISTS " in each][:1] or clauses
         if random.random() < 0.03:
-            # MariaDB 10.11 copies a table and leaves the old one behind, too, where its name is not
-            # the one of its file (test_ddl_stream has it).
+            # MariaDB 10.11 copies a table and also keeps the old one if the table's name differs
+            # from its file's name (see test_ddl_stream).
             if not table.strip("`").isalnum() or not table.isascii():
                 clauses.clear()
             clauses.append(f"RENAME TO {self.other()}")
@@ -155,7 +155,7 @@ class RandomDdl:
         return f"DEFAULT CHARACTER SET {self.random.choice(_CHARSETS)}"
 
     def of_mariadb(self, name: str, other: str, place: str) -> str:
-        """What MySQL 5.x refuses."""
+        """Return a clause that MySQL 5.x rejects."""
         kind = self.random.random()
         if kind < 0.4:
             return f"RENAME COLUMN {name} TO {other}"
@@ -168,7 +168,7 @@ class RandomDdl:
         return f"CHANGE COLUMN IF EXISTS {name} {other} {self.type()}{place}"
 
     def relabelled(self, name: str, other: str) -> str:
-        """What leaves the table map as it was: names that are swapped, or a column that is new."""
+        """Return clauses that can keep the table map: swapped names, or a column added again."""
         random = self.random
         kind = random.random()
         type_ = self.type()
@@ -182,8 +182,8 @@ class RandomDdl:
 class RandomConversions:
     """Statements of few kinds, so that CONVERT TO often finds nothing to convert.
 
-    Columns are added, with a character set of their own or without one, behind conversions of
-    tables with and without texts; tables swap names, are copied, dropped and made again.
+    Columns are added, with or without their own character set, after conversions of tables with and
+    without text columns. Tables swap names, are copied, dropped and created again.
     """
 
     TABLES = ("a", "b", "c", "d")
@@ -206,7 +206,7 @@ class RandomConversions:
         if kind < 0.62:
             return f"ALTER TABLE {table} ADD {self.new_column()}"
         if kind < 0.70:
-            # No text is left, now and then.
+            # Sometimes no text column is left.
             return f"ALTER TABLE {table} DROP n{random.randint(1, max(self._added, 1))}"
         if kind < 0.78:
             return f"RENAME TABLE {table} TO spare, {other} TO {table}, spare TO {other}"

@@ -1,8 +1,8 @@
-"""The captured scenarios of random DDL: what their statements say of each change.
+"""The recorded scenarios of random DDL, checked against their statements.
 
-A small reading of the few kinds of statements that they have, with nothing of the package in it.
-Each change must be one that a statement makes, with the columns that the statements before it left;
-rows are kept on the way, moved, cut and widened as the DDL says.
+A small interpreter of the few kinds of statements in them does not use the package's DDL code. Each
+change must be the effect of a statement, with the columns that the earlier statements define. The
+interpreter keeps the rows, and changes them as the DDL does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RENAME = re.compile(r"(\w+) to (\w+)")
 
 
 class _Unknown:
-    """A value that DDL made, which the log does not tell."""
+    """A value that DDL changed, and that the binlog does not contain."""
 
 
 _MADE = _Unknown()
@@ -40,7 +40,7 @@ _MADE = _Unknown()
 
 @dataclass
 class _Table:
-    """Its columns with their types, and its rows by `id`."""
+    """A table's columns with their types, and its rows by `id`."""
 
     columns: dict[str, str]
     rows: dict[Any, Row] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Table:
             row[name] = None
 
     def convert(self, charset: str) -> None:
-        """utf8 has no letters beyond U+FFFF; all other conversions here lose nothing."""
+        """Replace characters above U+FFFF for utf8; all other conversions here lose nothing."""
         texts = [name for name, type_ in self.columns.items() if _TEXT.match(type_)]
         for row in self.rows.values() if charset == "utf8" else ():
             for name in texts:
@@ -80,7 +80,7 @@ class _Table:
 
 
 class _Server:
-    """What the statements leave."""
+    """The tables after the statements so far."""
 
     def __init__(self) -> None:
         self.tables: dict[str, _Table] = {}
@@ -116,7 +116,7 @@ class _Server:
 
 
 def check_labelled(scenario: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) -> None:
-    """The changes, in order, are those of the statements; what they leave is what SELECT showed."""
+    """Check that the changes, in order, are those of the statements, and give SELECT's rows."""
     server = _Server()
     statements = [each["sql"] for each in scenario["statements"] if not each.get("error")]
     at = 0
@@ -140,7 +140,7 @@ def check_labelled(scenario: Mapping[str, Any], changes: Iterable[Mapping[str, A
 
 
 def _found(change: Mapping[str, Any]) -> tuple[str, str, list[str] | None]:
-    """The kind of a change: op, table, the names in its images."""
+    """Return the kind of a change: op, table, the names in its images."""
     images = [_load(change[side]) for side in ("before", "after") if change[side] is not None]
     for image in images:
         assert list(image) == list(images[0]), change

@@ -1,4 +1,4 @@
-"""Keys of random types and directions of growth, with values that lie close to one another."""
+"""Keys of random types and sort directions, with values close to each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FRACTION = st.sampled_from(("", ".000001", ".5", ".999999"))
 _DATES = st.sampled_from(("0000-00-00", "2026-00-00", "2026-02-28", "2026-02-31", "2026-03-01"))
 _LETTERS = "aAbBzZéÉß \t!09"
 
-# Definition (a place for CHAR or VARCHAR in texts), literals.
+# Definition (with a placeholder for CHAR or VARCHAR in texts), literals.
 _COLUMNS: list[tuple[str, Literals]] = [
     ("TINYINT", _numbers(-128, 127)),
     ("SMALLINT UNSIGNED", _numbers(0, 65535)),
@@ -74,7 +74,8 @@ _COLUMNS: list[tuple[str, Literals]] = [
     _text("ascii", "ascii", "ascii_general_ci", "aAzZ09 '\\"),
 ]
 
-# Of MySQL 8.0 and later; a CHAR is no key here, for trailing spaces count.
+# Collations of MySQL 8.0 and later. CHAR is not used as a key here: trailing spaces are
+# significant.
 _NEWER_COLUMNS: list[tuple[str, Literals]] = [
     (
         f"VARCHAR(6) CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation}",
@@ -94,7 +95,7 @@ _NEWER_COLUMNS: list[tuple[str, Literals]] = [
 
 @dataclass(frozen=True)
 class RandomKey:
-    """A table's key: its columns' definitions, their order in it, and what else the table has."""
+    """A table's key: its columns' definitions, their order in it, and options of the table."""
 
     columns: list[str]
     order: list[int]
@@ -111,7 +112,7 @@ class RandomKey:
     def create(self) -> str:
         columns = "".join(f"c{n} {text} NOT NULL, " for n, text in enumerate(self.columns))
         names = ", ".join(f"c{n}" for n in self.order)
-        # A key with both directions is none that a table is read by.
+        # One direction for all columns: tables are not read by a key with both directions.
         key = ", ".join(f"c{n}{' DESC' * self.descending}" for n in self.order)
         partitioned = f" PARTITION BY KEY ({names}) PARTITIONS {self.partitions}"
         parts = partitioned if self.partitions else ""
@@ -123,9 +124,9 @@ class RandomKey:
 
 @st.composite
 def random_keys(draw: st.DrawFn, *, newer: bool = False) -> tuple[RandomKey, Literals]:
-    """A key, and rows' values for its columns: ``1, 'a'``.
+    """Draw a key, and a strategy for values of its columns: ``1, 'a'``.
 
-    newer : of MySQL 8.0 and later.
+    newer : for MySQL 8.0 and later.
     """
     columns = st.sampled_from(_COLUMNS)
     if newer:
@@ -141,9 +142,9 @@ def random_keys(draw: st.DrawFn, *, newer: bool = False) -> tuple[RandomKey, Lit
     )
     if newer:
         key = replace(key, descending=draw(st.booleans()))
-        # InnoDB is the only engine that they partition, and that has such keys.
+        # In these versions only InnoDB supports partitions and descending keys.
         if key.descending or key.partitions:
             key = replace(key, engine="InnoDB")
-    # Few values of each column, so that they come together in many ways.
+    # Few values of each column, so that rows often share values.
     pools = [draw(st.lists(literals, min_size=1, max_size=5)) for _, literals in chosen]
     return key, st.tuples(*map(st.sampled_from, pools)).map(", ".join)

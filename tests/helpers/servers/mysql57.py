@@ -1,4 +1,4 @@
-"""MySQL 5.7, from an installation that $MYSQL57_HOME names: for tests that restart their server."""
+"""MySQL 5.7 from the installation in $MYSQL57_HOME, for tests that restart their server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["MySQL57Server"]
 
 
 class MySQL57Server(LocalServer):
-    """MySQL 5.7 of the user's own, with data of the test's own."""
+    """The user's MySQL 5.7 with a new data folder."""
 
     name = "mysql57"
 
@@ -23,7 +23,7 @@ class MySQL57Server(LocalServer):
         return None
 
     def create_datadir(self, datadir: Path) -> None:
-        # Its root is of localhost, which is no address.
+        # The account root@localhost does not match 127.0.0.1 without name resolution.
         init = datadir.parent / "init.sql"
         init.write_text(
             "CREATE USER 'root'@'127.0.0.1';\n"

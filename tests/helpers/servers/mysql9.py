@@ -24,20 +24,20 @@ class MySQL9Server(LocalServer):
 
     def create_datadir(self, datadir: Path) -> None:
         shutil.copytree(self._template(), datadir)
-        # Without this file the server makes itself a uuid; with it all servers would be one.
+        # Without this file the server generates a UUID; with it all servers would have the same.
         (datadir / "auto.cnf").unlink(missing_ok=True)
 
     def _template(self) -> Path:
-        """Initialized data that each server starts with a copy of; made at the first call."""
-        # Its dictionary keeps this setting for good.
+        """Return the folder of initialized data for servers to copy; the first call creates it."""
+        # The data dictionary keeps this setting permanently.
         folded = [each for each in self.arguments if each.startswith("--lower-case-table-names")]
         template = MYSQL.home / f"data{folded[-1].partition('=')[2] if folded else ''}"
         if template.is_dir():
             return template
-        # Of several processes that make it at once, the first one's is taken.
+        # If several processes create it at the same time, the first one's is used.
         made = template.with_name(f"data.{os.getpid()}")
         shutil.rmtree(made, ignore_errors=True)
-        # Its root is of localhost, which is no address.
+        # The account root@localhost does not match 127.0.0.1 without name resolution.
         init = made.with_name(f"{made.name}.sql")
         init.write_text(
             "CREATE USER 'root'@'127.0.0.1';\n"

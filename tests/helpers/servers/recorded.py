@@ -1,8 +1,8 @@
-"""A real server that streams the captured 5.7 logs.
+"""A real server that streams the recorded 5.7 binlogs.
 
-MySQL 5.6 with GTIDs on serves any files that its index lists, those of a 5.7 server included. Each
-captured file ends with a ROTATE that names its successor, so each is served under the name that it
-had on the server that wrote it: what a replica hears in the stream then agrees with the index.
+MySQL 5.6 with GTIDs on serves any files that its index lists, including those of a 5.7 server. Each
+recorded file ends with a ROTATE that names its successor. So each is served under its original
+name: then the names in the stream match the index.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from helpers.servers.mysql56 import MySQL56Server
 
 __all__ = ["captured_files", "serve_binlogs"]
 
-# The last event of a file that was rotated: header 19, position 8 (always 4), next name, CRC32 or
-# nothing.
+# The last event of a rotated file: 19 bytes of header (not matched), 8 of position (always 4), the
+# next name, CRC32 or nothing.
 _ROTATE_TAIL = re.compile(rb"\x04\0{7}(mysql-bin)\.(\d{6})(?:.{4})?\Z", re.DOTALL)
 
 
 def captured_files(scenario: str) -> list[Path]:
-    """The scenario's logs in order."""
+    """Return the scenario's binlog files in order."""
     files = sorted(CAPTURED.glob(f"{scenario}.*.binlog"))
     if not files:
         raise FileNotFoundError(f"no captured logs of {scenario!r} in {CAPTURED}")
@@ -31,7 +31,7 @@ def captured_files(scenario: str) -> list[Path]:
 
 
 def original_name(file: Path) -> str:
-    """The name a captured file had on its server: one before the one its ROTATE names."""
+    """Return a recorded file's name on its server: the one before the name in its ROTATE."""
     found = _ROTATE_TAIL.search(file.read_bytes()[-64:])
     if found is None:
         raise ValueError(f"{file.name} does not end with a ROTATE event to mysql-bin.NNNNNN")
@@ -39,9 +39,9 @@ def original_name(file: Path) -> str:
 
 
 def serve_binlogs(files: Sequence[Path], options: Sequence[str] = ()) -> MySQL56Server:
-    """A started server whose binlogs begin with `files`; stop it, or use it in a `with`.
+    """Return a started server whose binlogs begin with `files`; stop it, or use it in a `with`.
 
-    They are listed in its index under their original names; the server's own first file follows.
+    Its index lists them under their original names; the server's own first file follows.
     """
     server = MySQL56Server(
         ["--gtid-mode=ON", "--enforce-gtid-consistency", "--log-slave-updates", *options]

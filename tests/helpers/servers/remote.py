@@ -1,4 +1,4 @@
-"""Servers that are not our child processes: MySQL 5.7 in Docker, and any server by its URL."""
+"""Servers that are not child processes: MySQL 5.7 in Docker, and any server by its URL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ URL_VARIABLE = "MYSQLBINLOG_TEST_URL"
 
 
 def _docker(*arguments: str, timeout: float, **environment: str) -> tuple[bool, str]:
-    """(whether it succeeded, what it printed) of one docker command."""
+    """Run one docker command; return whether it succeeded, and its output."""
     try:
         done = subprocess.run(
             ["docker", *arguments],
@@ -35,7 +35,7 @@ def _docker(*arguments: str, timeout: float, **environment: str) -> tuple[bool, 
 
 
 class DockerMySQL57(Server):
-    """mysql:5.7 from the project's docker-compose.yml, as a compose project of its own."""
+    """mysql:5.7 from the project's docker-compose.yml, in its own compose project."""
 
     name = "docker57"
 
@@ -99,7 +99,7 @@ class ExternalServer(Server):
         given = url if url is not None else os.environ.get(URL_VARIABLE, "")
         parts = urlsplit(given)
         if parts.scheme != "mysql" or not parts.hostname or not parts.username:
-            # The URL holds a password: it is not repeated.
+            # The URL contains a password, so the message does not repeat it.
             raise ValueError(f"{URL_VARIABLE} must look like mysql://user:password@host:port")
         self.host = parts.hostname
         self.port = parts.port or 3306

@@ -1,4 +1,4 @@
-"""A live table walked through in chunks by its key, beside what SELECT gives."""
+"""A live table read in chunks by its key, and the cost of the statements that read it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Plans", "Reads", "Walked", "by_key", "counting_reads", "key_of", "pl
 
 @dataclass(frozen=True)
 class Walked:
-    """One chunk: its bounds, how many rows were said to be in it, and their numbers by key."""
+    """One chunk: its bounds, the reported number of rows, and the rows' numbers by key."""
 
     after: Bound | None
     upto: Bound
@@ -37,7 +37,7 @@ class Walked:
 
 
 def key_of(server: Server, client: ReplicaClient, database: str, table: str = "t") -> ChunkKey:
-    """The key that a table is read by; it must have one."""
+    """Return the key by which a table is read; it must have one."""
     (schema,) = (found for found in schemas_of(server, database) if found.table == table)
     key = choose_key(client, schema)
     assert key is not None
@@ -51,7 +51,7 @@ def by_key(key: ChunkKey) -> str:
 def walk(
     client: ReplicaClient, table: tuple[str, str], key: ChunkKey, rows: int, column: str = "n"
 ) -> Iterator[Walked]:
-    """Chunks of `rows` rows up to what is the last key now; `column` numbers the rows."""
+    """Yield chunks of `rows` rows up to the current last key; `column` numbers the rows."""
     last = last_bound(client, table, key)
     after: Bound | None = None
     while last is not None:
@@ -68,7 +68,7 @@ def walk(
 
 @dataclass
 class Reads:
-    """How many rows a session's statements had from the engine."""
+    """The number of rows that a session's statements read from the engine."""
 
     total: int = -1
 
@@ -88,7 +88,7 @@ def _handler_reads(client: ReplicaClient) -> int:
 
 @dataclass
 class Plans:
-    """How the server runs the SELECTs that a client sent."""
+    """The server's plans for the SELECTs that a client sent."""
 
     statements: list[str]
     explained: list[dict[str, Any]]
@@ -105,7 +105,7 @@ class Plans:
 
 @contextmanager
 def plans_of(client: ReplicaClient) -> Iterator[Plans]:
-    """EXPLAIN, afterwards, of what is asked meanwhile."""
+    """Record the block's SELECTs, and EXPLAIN them at its end."""
     plans = Plans([], [])
     query = client.query
 
@@ -116,7 +116,7 @@ def plans_of(client: ReplicaClient) -> Iterator[Plans]:
 
     with patch.object(client, "query", noted):
         yield plans
-    # By default 9.x shows a tree.
+    # The default format of 9.x is a tree.
     explain = "EXPLAIN FORMAT=TRADITIONAL" if client.server_version.startswith("9.") else "EXPLAIN"
     for statement in plans.statements:
         plans.explained.extend(client.records(f"{explain} {statement}"))

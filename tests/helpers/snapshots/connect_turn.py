@@ -1,4 +1,4 @@
-"""Spark Connect's local server takes one port of the machine: tests that start one take turns."""
+"""A lock for Spark Connect's local server, which has a fixed port: tests that use it take turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = Path(tempfile.gettempdir()) / f"pyspark-mysqlbinlog-tests-connect-{os.ge
 
 @contextlib.contextmanager
 def connect_turn() -> Iterator[None]:
-    """Wait until no other test process has such a server, and keep them from starting one."""
+    """Wait until no other test process has such a server, and prevent one during the block."""
     with _FILE.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A log through the filter: what it kept, and where it said the log may be cut."""
+"""Logs passed through the filter: the events that it keeps, and the boundaries."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-__all__ = ["GROUP", "Filtered", "filtered", "wants", "xa", "xid"]
+__all__ = ["GROUP", "Filtered", "filtered", "captures", "xa", "xid"]
 
 T = EventType
 Captures = Callable[[str, str], bool]
 
 
-def wants(database: str, table: str) -> bool:
-    """Tables d.t and d.u are wanted, d.x is not."""
+def captures(database: str, table: str) -> bool:
+    """Return whether the filter keeps a table: d.t and d.u are captured, d.x is not."""
     return database == "d" and table in {"t", "u"}
 
 
 class Filtered:
-    """A whole log through the filter."""
+    """The filter's results for a whole log."""
 
-    def __init__(self, events: Iterable[Event], wanted: Captures = wants, **settings: Any) -> None:
-        self.filtering = EventFilter(wanted, **settings)
+    def __init__(
+        self, events: Iterable[Event], captured: Captures = captures, **settings: Any
+    ) -> None:
+        self.filtering = EventFilter(captured, **settings)
         self.kept: list[Event] = []
         self.ends: list[int] = []
         self.statements: list[StatementKind] = []
@@ -47,16 +49,16 @@ def filtered(log: LogBuilder, **settings: Any) -> Filtered:
     return Filtered(log.events(), **settings)
 
 
-# What is kept of a transaction with one statement.
+# The kept events of a transaction with one statement.
 GROUP = ["QUERY", "TABLE_MAP", "WRITE_ROWS", "XID"]
 
 
 def xid(gtrid: bytes) -> str:
-    """As the server spells it."""
+    """Return an XID as the server spells it."""
     return f"X'{gtrid.hex()}',X'',1"
 
 
 def xa(log: LogBuilder, gtrid: bytes, table: str, *, one_phase: bool = False) -> LogBuilder:
-    """A transaction that is prepared, with a row of this table."""
+    """Add an XA transaction that is prepared, with a row of this table."""
     log.query(f"XA START {xid(gtrid)}").rows(1, table, 1).query(f"XA END {xid(gtrid)}")
     return log.add(T.XA_PREPARE_LOG_EVENT, xa_prepare_body(gtrid, one_phase=one_phase))

@@ -1,4 +1,4 @@
-"""What becomes of loaded rows and changes where they are applied by `seq`, as a mirror does."""
+"""Tables after snapshot rows and changes are applied by `seq`, as a mirror does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def applied(rows: Iterable[Row], table: str, *, key: str = "id") -> dict[Any, dict[str, Any]]:
-    """The rows of a table, by key: of each key the change with the greatest `seq` counts."""
+    """Return the rows of a table by key: for each key, the change with the greatest `seq`."""
     last: dict[Any, tuple[tuple[int, ...], dict[str, Any] | None]] = {}
     emptied: tuple[int, ...] = ()
     for row in rows:
@@ -37,7 +37,7 @@ def applied(rows: Iterable[Row], table: str, *, key: str = "id") -> dict[Any, di
 
 
 def loaded(rows: Iterable[Row], table: str | None = None) -> list[dict[str, Any]]:
-    """The rows that were loaded, in the order in which they came."""
+    """Return the snapshot rows in the order in which they arrived."""
     return [
         json.loads(row["after"])
         for row in rows
@@ -46,7 +46,7 @@ def loaded(rows: Iterable[Row], table: str | None = None) -> list[dict[str, Any]
 
 
 def select_json(server: Server, table: str, *columns: str) -> dict[Any, dict[str, Any]]:
-    """What the table holds, in the form of `applied`; for columns of numbers and plain texts."""
+    """Return the table's rows in the form of `applied`; for columns of numbers and plain texts."""
     names = ", ".join(f"`{column}`" for column in columns)
     return {
         row[0]: dict(zip(columns, row, strict=True))

@@ -1,7 +1,7 @@
-"""A process that reads one chunk as a Python worker does, and tells what it took.
+"""A program that reads one chunk as a Python worker does, and prints its time and memory.
 
-Arguments: the server's port, a binlog file that it has, a table as ``database.table``, the payload,
-and how long the sink takes over each batch, in seconds. The last line of its output is JSON.
+Arguments: the server's port, one of its binlog files, a table as ``database.table``, the payload,
+and the sink's time for each batch in seconds. The last line of the output is JSON.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
 
 def resident() -> int:
-    """The most that this program has had in memory so far, in MB.
+    """Return the peak resident memory of this program so far, in MB.
 
-    getrusage would count what the process had that started it.
+    getrusage would include the memory of the process that started it.
     """
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmHWM:"):

@@ -1,4 +1,4 @@
-"""Rows that a SELECT gives as row images, beside those that the server logs of the same rows."""
+"""Row images from SELECT, compared with the server's rows events of the same rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def raw_client(server: Server) -> ReplicaClient:
-    """A client whose SELECTs give the stored bytes."""
+    """Return a client whose SELECTs return the stored bytes."""
     client = client_of(server)
     client.begin_raw_rows()
     return client
@@ -42,7 +42,7 @@ def raw_client(server: Server) -> ReplicaClient:
 def select_images(
     server: Server, schema: TableSchema, payload: Payloads = PAYLOADS["json"]
 ) -> list[bytes]:
-    """A table's images, in the order of its primary key; the same of both implementations."""
+    """Return a table's images ordered by primary key; both implementations must agree."""
     typed = payload.kind == "variant" or (
         payload.kind == "struct" and payload.options.json_type == "variant"
     )
@@ -65,7 +65,7 @@ def select_images(
 def copied(
     server: Server, database: str, names: Iterable[str]
 ) -> tuple[list[TableSchema], list[Event]]:
-    """Copies of tables, filled by one INSERT … SELECT each, and the log of that."""
+    """Copy tables by one INSERT … SELECT each; return the copies' schemas and their events."""
     names = list(names)
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute(
@@ -95,7 +95,7 @@ def copied(
 
 
 def events_of(schema: TableSchema, events: Iterable[Event]) -> list[Event]:
-    """One table's maps and rows events."""
+    """Return one table's table maps and rows events."""
     ids: set[int] = set()
     found = []
     for event in events:
@@ -113,10 +113,10 @@ def events_of(schema: TableSchema, events: Iterable[Event]) -> list[Event]:
 def assert_same_images(
     server: Server, schema: TableSchema, images: Iterable[bytes], events: Iterable[Event]
 ) -> None:
-    """The images are those of the rows events, byte for byte.
+    """Check that the images equal those of the rows events, byte for byte.
 
-    But for the unused bits of a bitmap of NULLs where MySQL 9 logged it: 0, and 1 in the images, as
-    all other servers log them.
+    Exception: the unused bits of the NULL bitmap are 0 in the events of MySQL 9, and 1 in the
+    images and in the events of all other servers.
     """
     columns = len(schema.columns)
     last, unused = (columns - 1) // 8, 0xFF << ((columns - 1) % 8 + 1) & 0xFF
@@ -131,7 +131,7 @@ def assert_same_images(
             body[start + last] |= unused
         if starts:
             logged.append(bytes(body[starts[0] :]))
-    # Not shown in an error: of large rows it would take minutes.
+    # Compared outside of `assert`: to show the difference of large rows would take minutes.
     is_same = b"".join(images) == b"".join(logged)
     assert is_same, schema.full_name
 
@@ -147,7 +147,7 @@ def blocks_of(plan: ResultPlan, images: Iterable[bytes]) -> list[EventBlock]:
 def assert_same_rows(
     schema: TableSchema, events: Iterable[Event], images: Iterable[bytes], payload: Payloads
 ) -> int:
-    """What a table's logged rows are is what the images give, with both decoders; how many."""
+    """Check that both decoders give the logged rows for the images; return the number of rows."""
     parity = Parity([schema], payload, file_ordinal=lambda _: 7)
     logged = parity.kernel(pack_events(events))
     blocks = blocks_of(ResultPlan.make(schema, payload.columns.excludes), images)

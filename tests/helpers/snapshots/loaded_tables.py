@@ -1,4 +1,4 @@
-"""Tables with rows that a mirror loads, and changes all over them while it does."""
+"""Tables of which a mirror takes a snapshot, and changes to their rows in the meantime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLES = ("pairs", "small", "t")
 
 
 def fill(server: Server, database: str, rows: int) -> None:
-    """Make the tables: two of so many rows, one of two."""
+    """Create the tables: two with `rows` rows, one with two rows."""
 
     def execute(*statements: str) -> None:
         server.execute(*statements, database=database)
@@ -30,16 +30,16 @@ def fill(server: Server, database: str, rows: int) -> None:
         of_t = ", ".join(f"({n}, REPEAT('ñ', 20), {n})" for n in numbers)
         of_pairs = ", ".join(f"({n}, '{n % 7}', {n})" for n in numbers)
         execute(f"INSERT INTO t VALUES {of_t}", f"INSERT INTO pairs VALUES {of_pairs}")
-    # By its statistics a load is planned.
+    # Snapshots are planned by these statistics.
     execute("ANALYZE TABLE t, pairs, small")
 
 
 def some_changes(
     server: Server, database: str, random_: random.Random, rows: int
 ) -> Callable[[], None]:
-    """What makes some changes all over the tables each time that it is called.
+    """Return a function that makes changes in all parts of the tables at each call.
 
-    Of 40 rows some 13 are deleted, and as many get another key behind all that were there.
+    Of 40 rows, about 13 are deleted, and as many get a key after all existing keys.
     """
     later = count(rows)
 

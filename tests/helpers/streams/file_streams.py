@@ -1,4 +1,4 @@
-"""A stream from files in a folder, driven as Spark's source runner does."""
+"""A stream of the files in a folder, driven as by Spark's source runner."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["FileStream", "values"]
 
 
 class FileStream:
-    """A query over a folder, whose checkpoint outlives its runs.
+    """A query on a folder, whose checkpoint is kept across its runs.
 
     Attributes
     ----------
-    batches : every batch of the runs, by its offsets, with its rows.
+    batches : start offset, end offset and rows of each batch of the runs.
     """
 
     def __init__(self, texts: dict[str, str]) -> None:
@@ -61,7 +61,7 @@ class FileStream:
         return self.begin()
 
     def step(self) -> bool:
-        """Run a batch if there is something new."""
+        """Run a batch if there are new events; return whether there were any."""
         assert self.spark is not None
         assert self.checkpoint is not None
         end = self.spark.latest(self.checkpoint)
@@ -73,7 +73,7 @@ class FileStream:
         return True
 
     def available(self) -> list[int]:
-        """The new values up to the end of the files, as a run with AvailableNow."""
+        """Return the new values up to the end of the files, as in a run with AvailableNow."""
         assert self.spark is not None
         known = len(self.batches)
         self.spark.reader.prepareForTriggerAvailableNow()
@@ -87,7 +87,7 @@ class FileStream:
         return [value for _, _, rows in self.batches for value in values(rows)]
 
     def wait_for(self, expected: list[int]) -> None:
-        """Run until the rows are these; no others may come."""
+        """Run until the values equal `expected`; any other value is an error."""
 
         def ready() -> bool:
             while self.step():
@@ -101,12 +101,12 @@ class FileStream:
         wait_until(lambda: (self.step(), ready())[1], what)
 
     def replay(self) -> None:
-        """Every batch gives the same rows again, in another process."""
+        """Check that a new reader returns the same rows for every batch."""
         for start, end, rows in self.batches:
             reader = MySQLBinlogStreamReader(parse_options(self.texts), output_schema(StringType()))
             assert Spark(reader).rows(start, end) == rows
 
 
 def values(rows: list[dict[str, Any]]) -> list[int]:
-    """The only column of the rows."""
+    """Return the values of the rows' only column."""
     return [json.loads(row["after"])["a"] for row in rows]

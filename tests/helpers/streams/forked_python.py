@@ -1,19 +1,19 @@
-"""Python processes for Spark that start in milliseconds: forks of one that has imported much.
+"""Python processes for Spark that start in milliseconds: forks of a process with many imports.
 
-Spark starts a Python process for every streaming source and every plan, and each imports PySpark
-from a zip file, which has nothing compiled: 2 to 4 seconds of CPU. And a source's process that does
-not call back within ten seconds, which is a constant in Spark, fails its query: on a machine with
-much to do that ends tests of which nothing is wrong.
+Spark starts a Python process for every streaming source and every plan. Each imports PySpark from a
+zip file without compiled modules, which takes 2 to 4 seconds of CPU. A source's process that does
+not call back within ten seconds, a constant in Spark, fails its query: on a busy machine, this
+fails tests without a fault in the code.
 
-`quick_workers` starts a server that has imported other people's libraries, and gives the path of a
-program to be Spark's PYSPARK_PYTHON. That program hands its arguments, environment, folder, stdin,
-stdout and stderr to the server over a socket; the server forks, and the fork then runs as that
-Python would. The program ends as its fork does, and a fork ends with its program::
+`quick_workers` starts a server that has imported third-party libraries, and yields the path of a
+program for Spark's PYSPARK_PYTHON. That program sends its arguments, environment, folder, stdin,
+stdout and stderr to the server over a socket. The server forks, and the fork then runs as that
+Python would. The program ends with its fork's exit status, and a fork ends with its program::
 
     JVM -> program (no imports) -> socket -> server -> fork: runs -m pyspark.…
 
-A second server has imported the package under test, too, and is asked where Python would import the
-same one: with the paths of the test run, and not from its working directory.
+A second server has also imported the package under test. It is used if Python would import the same
+package: with the paths of the test run, and not from its working directory.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from typing import TypedDict
 
 __all__ = ["REAL_PYTHON", "quick_workers"]
 
-# For the environment of whoever measures or kills the processes that Spark starts.
+# Environment for tests that measure or kill the processes that Spark starts.
 REAL_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
-# What the processes of Spark and of our source import of other people's. What is missing in an
-# older PySpark is imported by whoever needs it.
+# Third-party modules that the processes of Spark and of the source import. Modules that an older
+# PySpark does not have are skipped.
 PRELOADED = (
     "encodings.idna",
     "importlib.metadata",
@@ -71,7 +71,7 @@ PRELOADED = (
     "tenacity",
 )
 
-# What it imports of the package, and of what that imports late.
+# Modules of the package, and a module that the package imports late.
 PACKAGE = (
     "pyspark_mysqlbinlog.connector.ranges.reader",
     "pyspark_mysqlbinlog.connector.ranges.typed_reader",
@@ -81,14 +81,14 @@ PACKAGE = (
     "pyspark_mysqlbinlog.connector.source.stream_reader",
     "sqlglot.dialects.mysql",
 )
-# Python 3.12 and later warn of a fork with threads. The only one is that of pyarrow's allocator,
-# which is made for forks.
+# Python 3.12 and later warn about a fork of a process with threads. The only thread is that of
+# pyarrow's allocator, which supports forks.
 _FORKING = "ignore:This process:DeprecationWarning"
-# Spark's archives are on the path of its processes. Their modules are imported already, and to read
-# what is in them takes longer than all else that a source's process does.
+# Spark's archives are on the path of its processes. Their modules are already imported, and reading
+# the archives takes longer than all other work of a source's process.
 _ARCHIVES = (".zip", ".jar")
 
-# With -I and -S it imports nothing but these four.
+# With -I and -S, Python imports only the modules that the program names.
 _PROGRAM = """#!{python} -IS
 import array, json, os, socket, sys
 
@@ -117,11 +117,12 @@ os._exit(status[0] if status else 1)
 
 @contextlib.contextmanager
 def quick_workers() -> Iterator[str]:
-    """A server of forks; while it runs, it is what Spark takes for Python, and JVMs start quickly.
+    """Run a server of forks, which Spark uses as Python, and let JVMs start quickly.
 
-    Gives the path of the program. Environments that are made from this one inherit it.
+    Yield the path of the program. Environments that are copied from this one inherit it.
     """
-    # Here, for the server of forks is this file as a program, and must not import PySpark by it.
+    # Imported here: the server of forks runs this file as a program, and must not import PySpark
+    # through that module.
     from helpers.streams.quick_java import java_options
 
     java = {"JDK_JAVA_OPTIONS": java_options()}
@@ -133,7 +134,7 @@ def quick_workers() -> Iterator[str]:
         values = {"python": sys.executable, "address": address, "paths": paths}
         program.write_text(_PROGRAM.format(**values, archives=_ARCHIVES))
         program.chmod(0o700)
-        # Spark's own setting for its workers; a library that starts threads can't be forked.
+        # The hash seed is Spark's for its workers; a library that starts threads can't be forked.
         environment = {
             **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
             "PYTHONHASHSEED": "0",
@@ -160,21 +161,21 @@ def quick_workers() -> Iterator[str]:
                         del os.environ[name]
                     else:
                         os.environ[name] = value
-                # It ends its forks, and itself, when its stdin does.
+                # The server ends its forks and itself when its stdin is closed.
 
 
 class _Asked(TypedDict):
-    """What a program wants to be: as Python would be called."""
+    """A program's request: the arguments and environment of a Python process."""
 
     argv: list[str]
     env: dict[str, str]
     folder: str
-    # Those of the environment, without archives.
+    # PYTHONPATH without archives.
     paths: list[str]
 
 
 class _Server:
-    """Forks on demand, and tells each program how its fork has ended."""
+    """A server that forks on request, and sends each program the exit status of its fork."""
 
     def __init__(self, address: str) -> None:
         self._programs: dict[int, socket.socket] = {}
@@ -182,7 +183,7 @@ class _Server:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(address)
         self._listener.listen(100)
-        # A signal writes a byte here, and so ends the wait.
+        # A signal writes a byte to this pipe, which ends the wait.
         self._woken, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         signal.set_wakeup_fd(self._waker)
@@ -228,7 +229,7 @@ class _Server:
         self._selector.register(program, selectors.EVENT_READ, pid)
 
     def _end(self, pid: int) -> None:
-        """The program was killed: its fork must not outlive it."""
+        """End the fork of a program that was killed."""
         if pid in self._programs:
             self._forget(pid)
             with contextlib.suppress(ProcessLookupError):
@@ -245,7 +246,7 @@ class _Server:
             if pid in self._programs:
                 code = os.waitstatus_to_exitcode(status)
                 with contextlib.suppress(OSError):
-                    # As a shell tells a signal.
+                    # As a shell reports a signal: 128 plus its number.
                     self._programs[pid].send(bytes([code if code >= 0 else 128 - code]))
                 self._forget(pid)
 
@@ -277,7 +278,7 @@ def _receive(program: socket.socket) -> tuple[_Asked, list[int]]:
 
 
 def _become(asked: _Asked) -> None:
-    """Run what Python was called for, and end the process as Python would."""
+    """Run the requested module or program, and end the process as Python would."""
     argv, environment, folder = asked["argv"], asked["env"], asked["folder"]
     code = 1
     try:
@@ -287,7 +288,7 @@ def _become(asked: _Asked) -> None:
         ours = asked["paths"]
         sys.path[:0] = ours if environment.get("PYTHONSAFEPATH") else [folder, *ours]
         importlib.invalidate_caches()
-        # Its __main__ is made anew: it was imported as another's.
+        # The module runs as a new __main__; it may have been imported before the fork.
         while argv[0] in ("-u", "-B"):
             argv = argv[1:]
         if argv[0] == "-m":
@@ -303,7 +304,7 @@ def _become(asked: _Asked) -> None:
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except Exception:  # noqa: BLE001 - as Python ends: the error is shown, the code is 1
+    except Exception:  # noqa: BLE001 - as in Python: the error is printed, the code is 1
         sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(OSError, ValueError):
@@ -319,14 +320,14 @@ def _import(*modules: str) -> None:
 
 def main(address: str, *paths: str) -> None:
     _import(*PRELOADED)
-    # Pydantic looks for plugins among all installed packages when the first model is made.
+    # Pydantic searches all installed packages for plugins when the first model is created.
     with contextlib.suppress(ImportError):
         importlib.import_module("pydantic").create_model("Preloaded")
     if os.fork() == 0:
         address += ".package"
         sys.path[:0] = paths
         _import(*PACKAGE)
-    # A worker collects garbage after each task: it need not look at what was here before the fork.
+    # A worker collects garbage after each task; frozen objects are not scanned then.
     gc.collect()
     gc.freeze()
     served = _Server(address)

@@ -1,4 +1,4 @@
-"""Run as a program: streams all that a log holds into Spark's noop sink, and prints how many rows.
+"""A program that streams a whole log into Spark's noop sink, and prints the number of rows.
 
     noop_driver.py SETTINGS
 
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-# As a program it does not find its neighbours by itself.
+# The folder `tests` is not on the path of a program.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from helpers.streams.spark_session import make_spark
 

@@ -1,4 +1,4 @@
-"""How far a streaming query has come in the binlog."""
+"""The binlog position that a streaming query has reached."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["wait_for_position"]
 
 
 def wait_for_position(query: Any, end: tuple[str, int]) -> None:
-    """Until a batch up to this position has been written; the last change there is a captured one.
+    """Wait until a batch up to this position is written; the last change must be a captured one.
 
-    `processAllAvailable` returns when the stream has read nothing for a moment.
+    `processAllAvailable` is not enough: it returns when the stream has read nothing for a moment.
     """
 
     def reached() -> bool:

@@ -1,11 +1,11 @@
-"""JVMs that start in half the time: Spark's classes, loaded once and kept in an archive.
+"""JVMs that start in half the time, with an archive of Spark's classes.
 
 A JVM spends most of its first seconds on loading, checking and compiling some 15,000 classes of
-Spark's. Java can keep them as they lie in memory (class data sharing): a program that does what
-tests do leaves such an archive behind at its end, and every later JVM of the same Java and the same
-jars maps it. It is ignored where it does not fit.
+Spark. Java can save them in their memory layout (class data sharing): a program that does what
+tests do writes such an archive at its end, and every later JVM of the same Java and the same jars
+maps it. An archive that does not fit is ignored.
 
-Run as a program it makes the archive if there is none, which takes half a minute.
+Run as a program, this module creates the archive if there is none, which takes half a minute.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pyspark.sql import DataFrame
 
 __all__ = ["JAVA_OPTIONS", "archive", "java_options"]
 
-# A test's JVM ends before its second compiler and its collector's threads have paid for themselves.
-# With the first compiler alone Java keeps 48 MB for code; when they are full, which Delta's jars
-# take half a minute for, all that is new is interpreted from then on.
+# A test's JVM ends before the second compiler and the collector's threads pay off. With only the
+# first compiler, Java reserves 48 MB for code. Delta's jars fill them within half a minute, and
+# after that new code is only interpreted.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _FOLDER = Path(__file__).resolve().parents[3] / ".cache" / "java"
-# What it says of single classes, or of an archive that does not fit, is nobody's concern.
+# Disables messages about single classes, and about an archive that does not fit.
 _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
@@ -41,11 +41,11 @@ def _java() -> str | None:
 
 @cache
 def archive() -> Path | None:
-    """Where the archive of this Java and this PySpark is or would be; None without a Java."""
+    """Return the path of the archive for this Java and this PySpark; None without a Java."""
     java = _java()
     if java is None:
         return None
-    # Without the environment: Java repeats the options that it takes from there.
+    # Without the environment: Java also prints the options that it takes from there.
     version = subprocess.run([java, "-version"], env={}, capture_output=True, check=False).stderr
     jars = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
     parts = [str(Path(java).resolve()).encode(), version, *(str(jar).encode() for jar in jars)]
@@ -53,7 +53,7 @@ def archive() -> Path | None:
 
 
 def java_options() -> str:
-    """What tests put into JDK_JAVA_OPTIONS: with the archive, if it has been made."""
+    """Return the value of JDK_JAVA_OPTIONS for tests, with the archive if it exists."""
     kept = archive()
     if kept is None or not kept.is_file():
         return JAVA_OPTIONS
@@ -65,10 +65,10 @@ def _collect(frame: DataFrame, _: int) -> None:
 
 
 def _use_spark(folder: Path, java_options: str) -> None:
-    """A little of what tests do with Spark; returns when its JVM has ended."""
+    """Do some of what tests do with Spark, and wait until its JVM has ended."""
     from helpers.streams.spark_session import make_spark
 
-    # Not by the environment: the JVM that makes up the command of Spark's own would take it, too.
+    # Not by the environment: the JVM that builds the command of Spark's JVM would use it, too.
     spark = make_spark(**{"spark.driver.extraJavaOptions": java_options})
     spark.range(10).selectExpr("to_json(struct(*)) AS line", "id").orderBy("id").collect()
     spark.range(10).write.parquet(str(folder / "rows"))

@@ -1,4 +1,4 @@
-"""Options that are refused: the least that a read needs, and the error of whatever is wrong."""
+"""Rejected options: the minimal options of a read, and the error of invalid options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 
 __all__ = ["SECRET", "SERVER", "refused"]
 
-# No error may show it.
+# No error may contain it.
 SECRET = "s3cret-value"
 SERVER = {"host": "db", "user": "repl"}
 
@@ -21,7 +21,7 @@ def refused(options: dict[str, str]) -> str:
         parse_options(options)
     text = str(caught.value)
     assert "\n" not in text
-    # pydantic's error holds what was given: nothing may lead to it.
+    # pydantic's error contains the given values, so the exception must not refer to it.
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert "pydantic" not in "".join(traceback.format_exception(caught.value))

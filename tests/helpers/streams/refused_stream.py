@@ -1,4 +1,4 @@
-"""Run as a program: a stream by `path` over Spark Connect, whose error it prints.
+"""A program that runs a stream by `path` over Spark Connect, and prints the stream's error.
 
 refused_stream.py PATH CHECKPOINT
 """

@@ -1,12 +1,12 @@
-"""Run as a program: reads a server in one kind of Spark session, and prints the rows as JSON lines.
+"""A program that reads a server in one kind of Spark session, and prints rows as JSON lines.
 
     session_reads.py connect|cluster|local SETTINGS
 
 SETTINGS is a JSON file: the options of the reads, and a folder for the checkpoint and the output.
-The first line is what a batch read gives, the second what a stream with AvailableNow gives.
+The first line contains the rows of a batch read, the second those of a stream with AvailableNow.
 
-Then a line for each of the `failing` reads, dicts of options and of a `sink` for a stream:
-its name, how long Spark's text is, and the error that `cause_of` makes of it.
+One line follows for each of the `failing` reads, which are dicts of options, and of a `sink` for a
+stream: the read's name, the length of Spark's error text, and the error that `cause_of` returns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MASTERS = {"local": "local[2]", "cluster": "local-cluster[2,1,1024]"}
 def _session(kind: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if kind == "connect":
-        # The server that this starts is told by the environment, and not by the builder.
+        # The server that this starts is configured by the environment, not by the builder.
         os.environ["PYSPARK_SUBMIT_ARGS"] = "--conf spark.ui.enabled=false pyspark-shell"
         return SparkSession.builder.remote("local").getOrCreate()
     return (
@@ -66,7 +66,7 @@ def _fail(spark: SparkSession, read: dict[str, Any], checkpoint: Path) -> None:
 def _cause(spark: SparkSession, read: dict[str, Any], checkpoint: Path) -> dict[str, Any]:
     try:
         _fail(spark, read, checkpoint)
-    except Exception as error:  # noqa: BLE001 (whatever Spark raises is under test)
+    except Exception as error:  # noqa: BLE001 (every exception of Spark is under test)
         cause = cause_of(error)
         fields = None if cause is None else {"class": type(cause).__name__, **vars(cause)}
         return {"length": len(str(error)), "cause": fields}

@@ -1,8 +1,8 @@
-"""Everything that Spark and this package show of a few queries, for a test that looks for secrets.
+"""All texts that Spark and this package show for a few queries, to be searched for secrets.
 
 Run as ``python shown_texts.py SETTINGS.json``: it runs a batch read, a stream and a mirror with the
-options in the settings, with the UI, the event log and all log lines from INFO on. What it prints
-are texts; the event log, the checkpoints and the Delta tables are below the settings' folder.
+options in the settings, with the UI, the event log and all log lines from INFO on, and prints the
+texts. The event log, the checkpoints and the Delta tables are below the settings' folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drives a stream reader as Spark's source runner does, without a JVM; offsets travel as JSON."""
+"""A stream reader driven as by Spark's source runner, without a JVM."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Offset = dict[str, Any]
 
 
 def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlogStreamReader:
-    """A reader of these tables; of all without any."""
+    """Return a reader of these tables, or of all tables for None."""
     named = {} if tables is None else {"tables": tables}
     texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
     return MySQLBinlogStreamReader(parse_options(texts), output_schema(StringType()))
 
 
 class Spark:
-    """Calls the reader as the source runner does; offsets travel as JSON."""
+    """A caller of a reader in place of Spark's source runner; offsets are passed through JSON."""
 
     def __init__(self, reader: MySQLBinlogStreamReader) -> None:
         self.reader = reader
@@ -42,7 +42,7 @@ class Spark:
         return _through_json(self.reader.latestOffset(start, self.limit))
 
     def wait_for_tail(self, server: Server) -> None:
-        """Until the tail, which begins with the first `latest`, has come to the log's end."""
+        """Wait until the tail, which starts at the first `latest`, is at the end of the binlog."""
         tail = self.reader.tail
         assert tail is not None
         end = Position.of(*server.position())
@@ -54,11 +54,11 @@ class Spark:
         return pa.Table.from_batches(batches).to_pylist() if batches else []
 
     def next_batch(self, start: Offset) -> Offset:
-        """The end of the next batch that is not the start."""
+        """Wait for an end offset that differs from the start, and return it."""
         return wait_until(lambda: _other_than(start, self.latest(start)), "a new offset comes")
 
     def carried(self, start: Offset, end: Offset) -> list[bool]:
-        """Whether each range of the batch travels in its task."""
+        """Return for each range of the batch whether its events are inline in the task."""
         parts = self.reader.partitions(start, end)
         return [isinstance(part, RangePartition) and part.blocks is not None for part in parts]
 

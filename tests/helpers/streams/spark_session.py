@@ -1,4 +1,4 @@
-"""Spark for tests: a small local session, and the ways to read our source in it."""
+"""Spark for tests: a small local session, and reads of the source in it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = [
     "with_delta",
 ]
 
-# Paths of Delta's own jars (delta-spark, delta-storage), with commas between; may be not there.
+# Comma-separated paths of Delta's jars (delta-spark, delta-storage); empty without these jars.
 DELTA_JARS = os.environ.get("MYSQLBINLOG_DELTA_JARS", "")
 
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
-# What Spark takes by itself; on a local file system it starts `chmod` and `readlink`, programs, for
-# each file that it writes. The other of its two starts none.
+# Spark's default. On a local file system it runs the programs `chmod` and `readlink` for each file
+# that it writes. Spark's other manager runs none.
 FAITHFUL_CHECKPOINTS = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
 QUICK_CHECKPOINTS = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
 
@@ -33,14 +33,14 @@ QUICK_CHECKPOINTS = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Small tables wait for tasks.
+    # With small tables, most of the time is spent on starting tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
 }
 
 
 def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
-    """A session without UI whose Python workers are this Python."""
+    """Return a session without UI whose workers run this Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master)
@@ -55,7 +55,7 @@ def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
         .config("spark.sql.streaming.checkpointFileManagerClass", QUICK_CHECKPOINTS)
     )
     if DELTA_JARS:
-        # For `with_delta`: a JVM takes no more jars when it runs.
+        # For `with_delta`: jars cannot be added to a running JVM.
         builder = builder.config("spark.jars", DELTA_JARS)
     for name, value in conf.items():
         builder = builder.config(name, value)
@@ -63,13 +63,13 @@ def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
 
 
 def with_delta(spark: SparkSession) -> SparkSession:
-    """Another session of the same JVM, with Delta's extension; needs `DELTA_JARS`.
+    """Return another session of the same JVM, with Delta's extension; needs `DELTA_JARS`.
 
-    Under that extension Spark fills in no parameters of SQL, so not all sessions have it.
+    With that extension, Spark does not replace parameters in SQL, so not all sessions have it.
     """
     jvm: Any = spark
     context = jvm._jsparkSession.sparkContext()
-    # A session takes its extensions from the context, when it is made.
+    # A session takes its extensions from the context when it is created.
     extensions = "spark.sql.extensions"
     context.conf().set(extensions, DELTA_SETTINGS[extensions])
     made = jvm._get_j_spark_session_class(jvm._jvm)(context, DELTA_SETTINGS)
@@ -85,15 +85,15 @@ class Reads:
         self.options: dict[str, Any] = {**server.options(payload="json")}
 
     def stream(self, **options: Any) -> DataFrame:
-        """A streaming read; options win over the server's."""
+        """Return a streaming read; options override the server's."""
         return self.spark.readStream.format("mysqlbinlog").options(**self.options | options).load()
 
     def batch(self, **options: Any) -> DataFrame:
-        """A batch read; options win over the server's."""
+        """Return a batch read; options override the server's."""
         return self.spark.read.format("mysqlbinlog").options(**self.options | options).load()
 
     def available_now(self, checkpoint: Path, **options: Any) -> list[list[Row]]:
-        """What one run with Trigger.AvailableNow delivers: each batch's rows, empty ones too."""
+        """Return each batch's rows of one run with Trigger.AvailableNow, also of empty batches."""
         batches: list[list[Row]] = []
         query = (
             self.stream(**options)

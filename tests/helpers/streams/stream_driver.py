@@ -1,9 +1,9 @@
-"""A streaming query as a program of its own, to be stopped and killed from outside.
+"""A program that runs a streaming query, which tests stop and kill from outside.
 
-Run as ``python stream_driver.py SETTINGS.json``; `live.stream_process` writes the settings and is
-the other end of all the files named there. Each batch's rows become one file, written under another
-name and renamed, so that a killed driver leaves a whole file or none. A batch that runs a second
-time must give the same rows as the first time, or the query fails.
+Run as ``python stream_driver.py SETTINGS.json``; `stream_process` writes the settings, and reads
+and writes the files named there. The rows of each batch are written to one file, under another name
+and then renamed, so that a killed driver leaves a complete file or none. A replayed batch must give
+the same rows as the first time; otherwise the query fails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Output:
 
 
 def _hold(folder: Path, name: str, batch: int | None = None) -> None:
-    """Stand still (in this batch) for as long as somebody outside wants it."""
+    """Wait (in this batch) as long as the gate file `name` exists."""
     gate = folder / name
     while gate.exists():
         (folder / f"{name}-reached").write_text("" if batch is None else str(batch))
@@ -62,9 +62,9 @@ def _hold(folder: Path, name: str, batch: int | None = None) -> None:
 
 
 def held_source(folder: Path) -> type[DataSource]:
-    """The data source, which stands still between the steps of a batch where it is told to.
+    """Return a data source that waits before each step of a batch as long as a gate file exists.
 
-    Spark pickles these classes by value, as all of a program's own.
+    Spark pickles these classes by value, like all classes of a program.
     """
 
     class HeldReader(MySQLBinlogStreamReader):
@@ -102,9 +102,9 @@ def _assert_same_rows(before: str, now: list[str], batch: int) -> None:
 
 
 def _rows(lines: list[str]) -> list[dict[str, Any]]:
-    """In log order; how a batch is cut into partitions may differ.
+    """Return the rows in log order, without their partitions, which may differ in a replay.
 
-    Loaded rows are read again as they are then.
+    Snapshot rows are left out: a replay reads their current values.
     """
     rows = [row for row in map(json.loads, lines) if row["op"] != "r"]
     for row in rows:
@@ -116,9 +116,9 @@ def main(settings: dict[str, Any]) -> None:
     folder = Path(settings["folder"])
     spark = make_spark(
         **{
-            # Every batch of the run stays in the checkpoint, for whoever looks at it afterwards.
+            # The checkpoint keeps every batch of the run, because tests read it afterwards.
             "spark.sql.streaming.minBatchesToRetain": "1000000",
-            # It is killed while it writes them.
+            # The driver is killed while it writes checkpoint files.
             "spark.sql.streaming.checkpointFileManagerClass": FAITHFUL_CHECKPOINTS,
         }
     )

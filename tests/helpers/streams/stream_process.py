@@ -1,4 +1,4 @@
-"""The other end of `stream_driver`: starts it, watches its checkpoint, stops it, kills it."""
+"""Control of `stream_driver`: start, stop and kill it, and read its checkpoint."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from helpers.servers import Server
+from helpers.streams.sessions import session_members
 from helpers.waiting import patience, wait_until
 
 __all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
@@ -21,18 +22,18 @@ _DRIVER = Path(__file__).with_name("stream_driver.py")
 
 
 def options_of(server: Server, **options: Any) -> dict[str, str]:
-    """The data source's options for a server."""
-    # What a killed driver leaves on the server goes away as soon as the server writes to it.
+    """Return the data source's options for a server."""
+    # The server ends the dump of a killed driver at its next write, such as a heartbeat.
     return server.options(**({"payload": "json", "heartbeatInterval": "1s"} | options))
 
 
 def wait_for_dumps_to_end(server: Server, but: list[int]) -> None:
-    """The server has let go of every dump `but` these: it notices when it next writes to them."""
+    """Wait until all dumps `but` these have ended: the server notices at its next write to them."""
     wait_until(lambda: set(server.dump_threads()) <= set(but), "the server ends its dumps", 30)
 
 
 class StreamProcess:
-    """One query with one checkpoint and one output folder, over any number of driver processes."""
+    """One query with one checkpoint and one output folder, run by any number of processes."""
 
     def __init__(self, folder: Path, options: dict[str, str]) -> None:
         self.checkpoint = folder / "checkpoint"
@@ -58,10 +59,10 @@ class StreamProcess:
         if self._process is not None:
             self.kill()
 
-    # --- life and death
+    # --- start, stop and kill
 
     def start(self) -> None:
-        """Start a driver; it goes on from the checkpoint if there is one."""
+        """Start a driver, which resumes from the checkpoint if there is one."""
         assert self._process is None
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -69,13 +70,13 @@ class StreamProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A session of its own: Python, the JVM and Python's workers can be killed at once.
-                # Where the workers are forks (see `forked_python`), those end a moment later.
+                # In its own session, Python, the JVM and Python's workers can be killed at once.
+                # If the workers are forks (see `forked_python`), they end a moment later.
                 start_new_session=True,
             )
 
     def stop(self) -> None:
-        """Ask the driver to stop its query, and wait until it has ended well."""
+        """Ask the driver to stop its query, and wait until it has ended without an error."""
         assert self._process is not None
         flag = self.output / "stop"
         flag.touch()
@@ -85,10 +86,10 @@ class StreamProcess:
         assert code == 0, self.log()
 
     def kill(self) -> None:
-        """SIGKILL to the driver and to every process that it started."""
+        """Send SIGKILL to the driver and to every process that it started."""
         assert self._process is not None
         session = self._process.pid
-        for pid in _session_members(session):
+        for pid in session_members(session):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -104,7 +105,7 @@ class StreamProcess:
         *,
         every: float = 0.02,
     ) -> None:
-        """As `waiting.wait_until`; fails at once when the driver has ended."""
+        """Wait as `waiting.wait_until` does; fail at once if the driver has ended."""
 
         def ready_or_dead() -> bool:
             if ready():
@@ -118,14 +119,14 @@ class StreamProcess:
         except AssertionError as error:
             raise AssertionError(f"{error}; {self.progress()}\n{self.log()}") from None
 
-    # --- what happens in it
+    # --- state of the query
 
     def hold(self, where: str) -> Path:
-        """Let the driver stand still there, when it next comes by.
+        """Let the driver wait at this point when it next reaches it.
 
-        ``before-initial``, ``before-latest`` and ``before-partitions`` are the calls of the source;
-        ``before-sink`` and ``after-sink`` are in the next batch. Gives a file that appears when it
-        does, with the batch's number in it behind the source.
+        ``before-initial``, ``before-latest`` and ``before-partitions`` are calls of the source;
+        ``before-sink`` and ``after-sink`` are in the next batch. Return the path of a file that
+        exists when the driver waits; at the sink it contains the batch's number.
         """
         (self.output / f"hold-{where}").touch()
         reached = self.output / f"hold-{where}-reached"
@@ -137,26 +138,26 @@ class StreamProcess:
             gate.unlink()
 
     def offsets(self) -> list[int]:
-        """Batches whose end is durable."""
+        """Return the numbers of the batches whose end is durable."""
         return _numbers(self.checkpoint / "offsets")
 
     def commits(self) -> list[int]:
-        """Batches that are committed."""
+        """Return the numbers of the batches that are committed."""
         return _numbers(self.checkpoint / "commits")
 
     def offset(self, batch: int) -> tuple[str, int]:
-        """Where a batch ends: (file, pos)."""
+        """Return (file, pos) where a batch ends."""
         lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
         offset = json.loads(lines[2])
         return str(offset["file"]), int(offset["pos"])
 
     def reached(self, position: tuple[str, int]) -> bool:
-        """Whether everything before a position of the server is committed."""
+        """Return whether everything before a position of the server is committed."""
         commits = self.commits()
         return bool(commits) and self.offset(commits[-1]) >= position
 
     def batches(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """The rows of every committed batch, in order."""
+        """Yield the number and the rows of every committed batch, in order."""
         for number in self.commits():
             path = self.output / f"batch-{number:06}.jsonl"
             yield number, [json.loads(line) for line in path.read_text().splitlines()]
@@ -165,7 +166,7 @@ class StreamProcess:
         return f"offsets up to {self.offsets()[-1:]}, commits up to {self.commits()[-1:]}"
 
     def log(self) -> str:
-        """The end of what the drivers have printed, up to Spark's long picture of the query."""
+        """Return the end of the drivers' output, without Spark's long description of the query."""
         text = self._log.read_text(errors="replace") if self._log.exists() else ""
         return text.partition("=== Streaming Query ===")[0][-3000:]
 
@@ -174,16 +175,3 @@ def _numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
-
-
-def _session_members(session: int) -> list[int]:
-    """The processes of a session. Where there is no /proc, the group's leader has to do."""
-    members = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # it has just ended
-        if int(fields[3]) == session:
-            members.append(int(stat.parent.name))
-    return members

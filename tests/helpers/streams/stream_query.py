@@ -1,6 +1,6 @@
 """A streaming query whose source is driven as Spark's source runner drives it.
 
-See test_offset_rules; each run has the schema that a load at that moment would give.
+See test_offset_rules. Each run has the schema that `load` would return at that moment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ THREE_DDLS = (
 
 
 class Query:
-    """A query whose checkpoint outlives its runs."""
+    """A query whose checkpoint is kept across its runs."""
 
     def __init__(self, server: Server, tables: str, **options: str) -> None:
         self.server = server
@@ -45,7 +45,7 @@ class Query:
         self.batches: list[tuple[Offset, Offset, Rows]] = []
 
     def start(self, payload: StructType | None = None) -> Query:
-        """Load and begin, with the struct of now unless it is given."""
+        """Load and start, with the struct of the current tables unless `payload` is given."""
         options = parse_options(self.texts)
         kind: Any = StringType()
         if options.payload_kind == "struct":
@@ -60,7 +60,7 @@ class Query:
         return self
 
     def rows(self) -> Rows:
-        """All up to the log's end, as one run with AvailableNow."""
+        """Return all rows up to the end of the binlog, as one run with AvailableNow."""
         assert self.spark is not None
         assert self.checkpoint is not None
         reader = self.spark.reader
@@ -82,7 +82,7 @@ class Query:
         return self.start(payload).rows()
 
     def replayed(self) -> Iterator[tuple[Rows, Rows]]:
-        """Each batch as it was, and as a reader of now gives it, who pulls it."""
+        """Yield each batch's rows as they were, and as a new reader fetches them."""
         self.stop()
         self.start()
         assert self.spark is not None

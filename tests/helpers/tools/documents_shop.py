@@ -1,4 +1,4 @@
-"""The shop that the documents speak of: their blocks of code run here, against one database."""
+"""The shop of the documentation: its code blocks run against one database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ORDERS", "ROOT", "Shop", "Writing", "blocks", "open_shop"]
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Diagrams, and texts that no language is given for.
+# Diagrams, and blocks without a language.
 _DRAWN = {"", "text"}
 
 _SECRET = "s3cret-Wort!"
@@ -28,7 +28,7 @@ ORDERS = "id INT PRIMARY KEY, status VARCHAR(20), total DECIMAL(10,2)"
 
 
 def blocks(name: str) -> list[tuple[str, str]]:
-    """(language, code) of each block of a document, in order.
+    """Return (language, code) of each block of a document, in order.
 
     name : below docs/, such as ``how-to/tune.md``; or ``README.md``.
     """
@@ -38,7 +38,7 @@ def blocks(name: str) -> list[tuple[str, str]]:
 
 
 class Shop:
-    """The database that the documents speak of, and how their blocks run here."""
+    """The database of the documentation, in which its code blocks run."""
 
     def __init__(self, spark: SparkSession, server: Server, folder: Path) -> None:
         self.spark = spark
@@ -66,19 +66,19 @@ class Shop:
             '"…"': f'"{_SECRET}"',
             "'…'": f"'{_SECRET}'",
             "/lake/": f"{folder}/lake/",
-            # Delta's jars are not on this session; delta-rs writes the tables of the others.
+            # This session has no Delta jars; delta-rs writes the tables of other blocks.
             'format("delta")': 'format("parquet")',
             "query.awaitTermination()": "query.processAllAvailable()",
         }
 
     def as_here(self, code: str) -> str:
-        """A block with the server and the folder that are here."""
+        """Return a block with this server and this folder filled in."""
         for there, here in self._here.items():
             code = code.replace(there, here)
         return code
 
     def python(self, code: str) -> None:
-        """Run a block; what it names is there for the next one."""
+        """Run a block; its names are defined for the next block."""
         exec(compile(self.as_here(code), "recipe", "exec"), self.names)
 
     def sql(self, code: str) -> None:
@@ -87,7 +87,7 @@ class Shop:
         self.server.execute(*filter(None, (text.strip() for text in statements)))
 
     def write(self, first: int) -> None:
-        """Changes of every kind: of keys (also swapped ones), deletes, keys that come back."""
+        """Make changes of every kind: changed and swapped keys, deletes, keys inserted again."""
         rows = ", ".join(f"({first + n}, 'placed', {n}.50)" for n in range(20))
         self.server.execute(
             f"INSERT INTO orders VALUES {rows}",
@@ -97,7 +97,7 @@ class Shop:
             f"UPDATE orders SET id = {first + 2} WHERE id = {first + 101}",
             f"DELETE FROM orders WHERE id IN ({first + 3}, {first + 4})",
             f"INSERT INTO orders VALUES ({first + 4}, NULL, NULL)",
-            # Each takes the place that the one before it left, in one statement.
+            # Each row takes the key that the row before it has left, in one statement.
             f"DELETE FROM orders WHERE id = {first + 5}",
             f"UPDATE orders SET id = id - 1 WHERE id > {first + 5} AND id < {first + 9}"
             " ORDER BY id",
@@ -109,13 +109,13 @@ class Shop:
         self.server.execute("TRUNCATE TABLE orders", database="shop")
 
     def wait_for_end(self, query: Any) -> None:
-        """Until the query has delivered all that is in the log now; it is stopped."""
-        self.write(900)  # a wanted row moves the offset
+        """Wait until the query has delivered the whole binlog, and stop it."""
+        self.write(900)  # a captured row moves the offset
         self.wait_for_last_change(query)
         query.stop()
 
     def wait_for_last_change(self, query: Any) -> None:
-        """Until the query has delivered the log, whose last event is a change that it wants."""
+        """Wait until the query has delivered the binlog, whose last event is a captured change."""
         wait_for_position(query, self.server.position())
 
     def selected(self) -> list[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ class Shop:
 
 
 class Writing:
-    """Changes from another thread, for as long as the block lasts."""
+    """Changes by another thread during a block."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
@@ -155,7 +155,7 @@ class Writing:
 
 @contextmanager
 def open_shop(spark: SparkSession, server: Server, folder: Path) -> Iterator[Shop]:
-    """The database, with an empty table and the account that README gives."""
+    """Yield the database, with an empty table and the account that README creates."""
     server.execute(
         "DROP DATABASE IF EXISTS shop",
         "CREATE DATABASE shop DEFAULT CHARACTER SET utf8mb4",

@@ -1,4 +1,4 @@
-"""Undoing changes of one database, and what must be as before then."""
+"""Undo of one database's changes, and comparison with the state before them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARENT_AND_CHILD = (
     "INSERT INTO p VALUES (1, 1)",
 )
 
-# Values that are not logged, or not compared as they are.
+# Session settings with which values are stored as they are given.
 _SESSION = (
     "SET SESSION sql_mode = 'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO', time_zone = '+00:00'"
 )
@@ -49,7 +49,7 @@ Logged = tuple[str, str, tuple[bytes, ...] | None, tuple[bytes, ...] | None]
 
 
 def every_server_fixture() -> list[str]:
-    """The fixtures of all servers that statements may differ on."""
+    """Return the fixtures of all servers on which statements may differ."""
     return [*every_server(), "mysql9"]
 
 
@@ -70,7 +70,7 @@ class Flashbacks:
     @classmethod
     @contextmanager
     def on(cls, server: Server, name: str) -> Iterator[Self]:
-        """An empty database of this name, dropped at the end."""
+        """Yield an empty database of this name, which is dropped at the end."""
         with new_database(server, name), tempfile.TemporaryDirectory() as folder:
             yield cls(server, name, Path(folder))
 
@@ -79,7 +79,7 @@ class Flashbacks:
         return self.server.execute(_SESSION, *statements, database=self.database)
 
     def begin(self) -> None:
-        """Begin the window here."""
+        """Begin the window at the server's current position."""
         self.start = self.server.position()
 
     @property
@@ -110,7 +110,7 @@ class Flashbacks:
         )
 
     def statements(self, *arguments: str) -> list[dict[str, Any]]:
-        """The lines of --json; the last one has the numbers."""
+        """Return the lines of --json; the last one contains the counts."""
         shown = self.run("--json", *arguments)
         assert shown.exit_code in (0, 3), shown.output
         return [json.loads(line) for line in shown.stdout.splitlines()]
@@ -134,7 +134,7 @@ class Flashbacks:
         assert not different, different[:3]
 
     def logged(self, start: tuple[str, int]) -> list[Logged]:
-        """The changes from a position to the end of the log."""
+        """Return the changes from a position to the end of the binlog."""
         with ReplicaClient.connect(self.server.settings()) as client:
             facts = ServerFacts.ask(client)
             tables = read_table_facts(
@@ -163,7 +163,7 @@ class Flashbacks:
         ]
 
     def shown(self, *tables: str) -> dict[str, list[tuple[Any, ...]]]:
-        """All rows as SELECT shows them, sorted: copies count. Without names, of all tables."""
+        """Return the rows of the named tables, or of all, as SELECT shows them, sorted."""
         schemas = [
             schema
             for schema in schemas_of(self.server, self.database)
@@ -177,8 +177,10 @@ class Flashbacks:
 
 
 def _bytes(cell: Cell) -> bytes:
-    """The bytes of a value; of a JSON document its values, because a DECIMAL in it has a precision
-    that depends on the expression it comes from, and that nothing shows.
+    """Return the bytes of a value, but the decoded values of a JSON document.
+
+    The precision of a DECIMAL in a document depends on the expression that it comes from, and is
+    not visible.
     """
     is_json = cell.column.schema is not None and cell.column.schema.type == "json"
     return repr(cell.value).encode() if is_json else cell.raw

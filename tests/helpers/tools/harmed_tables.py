@@ -1,4 +1,4 @@
-"""Mirrors that end in the middle of a load, and what is done to their Delta tables after that."""
+"""Mirrors that end during a snapshot, and damage to their Delta tables after that."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def interrupted(
     *,
     may_end: bool = False,
 ) -> Iterator[None]:
-    """A run of a mirror inside ends before its step of this number, from 0.
+    """End a mirror's run in the block before the sub-batch number `steps`, from 0.
 
-    before_step : is called before each step.
-    may_end : the run may have fewer steps; else it is an AssertionError.
+    before_step : called before each sub-batch.
+    may_end : the run may have fewer sub-batches; otherwise that is an AssertionError.
     """
     take, left, is_interrupted = BatchRunner._apply_sub_batch, steps, False
 
@@ -57,26 +57,26 @@ def interrupted(
 
 
 class FolderCopies:
-    """Copies of a folder as it was at some moments, the oldest first."""
+    """Copies of a folder at several times, the oldest first."""
 
     def __init__(self, folder: Path, into: Path) -> None:
         self._folder, self._into = folder, into
         self.all: list[Path] = []
 
     def keep(self) -> None:
-        """Copy the folder as it is now; it may not be there."""
+        """Copy the folder in its current state; it need not exist."""
         copy = self._into / str(len(self.all))
         if self._folder.exists():
             shutil.copytree(self._folder, copy)
         self.all.append(copy)
 
     def last_older(self) -> int:
-        """The number of the last copy of a Delta table that lacks a commit."""
+        """Return the number of the last copy of a Delta table that lacks a commit."""
         commits = _commits(self._folder)
         return max(number for number, copy in enumerate(self.all) if _commits(copy) < commits)
 
     def put_back(self, number: int) -> None:
-        """Put a copy in the folder's place."""
+        """Replace the folder with a copy."""
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.all[number].exists():
             shutil.copytree(self.all[number], self._folder)
@@ -90,7 +90,7 @@ Harm = Callable[[MirroredDatabase, FolderCopies, random.Random, pytest.MonkeyPat
 
 
 def _nothing(*_: Any) -> None:
-    """The mirror is only down."""
+    """Leave the table unchanged; the mirror is only down."""
 
 
 def _remove(mirrored: MirroredDatabase, *_: Any) -> None:
@@ -121,7 +121,7 @@ def _load_by_another(
     mirrored.options = options
 
 
-# What is done to the Delta table `t` while its mirror is down.
+# Damage to the Delta table `t` while its mirror is down.
 HARMS: dict[str, Harm] = {
     "nothing": _nothing,
     "removed": _remove,

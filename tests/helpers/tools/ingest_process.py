@@ -1,4 +1,4 @@
-"""``pyspark-mysqlbinlog ingest`` as a process of its own that can be killed with all it started."""
+"""``pyspark-mysqlbinlog ingest`` as a process that can be killed with all of its children."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from helpers.servers import Server
+from helpers.streams.sessions import session_members
 from helpers.waiting import patience, wait_until
 
 __all__ = ["COMMAND", "Ingest"]
@@ -21,14 +22,14 @@ COMMAND = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main",
 
 
 class Ingest:
-    """The command for one database's tables, into folder/lake.
+    """The command for one database's tables, with the target folder/lake.
 
-    more : arguments.
+    more : further arguments.
 
     Attributes
     ----------
     checkpoint : its folder.
-    starts : how often it was started.
+    starts : number of starts.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Ingest:
             *("--password-file", str(password), "--tables", f"{database}.*"),
             *("--target", f"{folder}/lake/{{database}}/{{table}}"),
             *("--checkpoint", str(self.checkpoint)),
-            # A killed worker's task is run again.
+            # Up to four attempts per task: the task of a killed worker runs again.
             *("--conf", "spark.master=local[2,4]"),
             *more,
         ]
@@ -58,38 +59,38 @@ class Ingest:
         self.kill()
 
     def start(self) -> None:
-        """Run until it is killed; nothing where it runs already."""
+        """Start the command, to run until it is killed, unless it already runs."""
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
         self._process = self._popen(self._command)
 
     def once(self) -> None:
-        """Run until all that is there is in Delta; AssertionError where it fails."""
+        """Run until all current changes are in Delta; AssertionError if the command fails."""
         process = self._process = self._popen([*self._command, "--available-now"])
         assert process.wait(patience(1200)) == 0, self.log()
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the command and to every process that it started."""
+        """Send SIGKILL to the command and to every process that it started."""
         if self._process is not None:
-            # Spark's Python workers have groups of their own; the session is theirs, too.
-            for pid in _session_members(self._process.pid):
+            # Spark's Python workers have their own process groups, but share the session.
+            for pid in session_members(self._process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
     def kill_worker(self) -> None:
-        """SIGKILL to one of Spark's Python processes: of its tasks, or the stream's reader."""
+        """Send SIGKILL to one of Spark's Python processes: of its tasks, or the stream reader."""
         assert self._process is not None
-        workers = [pid for pid in _session_members(self._process.pid) if _is_worker(pid)]
+        workers = [pid for pid in session_members(self._process.pid) if _is_worker(pid)]
         if workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(random.choice(workers), signal.SIGKILL)
 
     def wait_for_batch(self) -> None:
-        """Until one more batch is committed than now; started again where it has ended."""
+        """Wait until one more batch is committed; start the command again if it has ended."""
         before = self._committed()
 
         def is_there() -> bool:
@@ -99,7 +100,7 @@ class Ingest:
         self._wait(is_there, "a batch is committed")
 
     def log(self) -> str:
-        """The end of what it wrote."""
+        """Return the end of the command's output."""
         return (self._folder / "log").read_text(errors="replace")[-5000:]
 
     def _wait(self, what: Callable[[], bool], words: str) -> None:
@@ -121,15 +122,3 @@ def _is_worker(pid: int) -> bool:
         return b"pyspark.daemon" in command or b"python_streaming_source_runner" in command
     except OSError:
         return False
-
-
-def _session_members(session: int) -> list[int]:
-    members = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # it has just ended
-        if int(fields[3]) == session:
-            members.append(int(stat.parent.name))
-    return members

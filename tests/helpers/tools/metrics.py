@@ -1,4 +1,4 @@
-"""A query's progress and metrics, as tests of what shows them want them."""
+"""Progress and metrics of queries, for tests of the code that shows them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = '<script>alert("1")</script>&\'\\\n{}%'
 
 
 def moment(seconds: float) -> str:
-    """A moment as Spark and the source write it."""
+    """Return a time as Spark and the source write it."""
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -37,7 +37,7 @@ def source(
     rows: int = 0,
     **latest: Any,
 ) -> dict[str, Any]:
-    """A source's part of a progress."""
+    """Return a source's part of a query's progress."""
     told = None
     if server is not None:
         told = {"file": server[0], "pos": server[1], "observed_at": moment(observed_at)}
@@ -62,7 +62,7 @@ def source(
 def progress(
     *sources: dict[str, Any], number: int = 1, at: float = NOW, batch_ms: int | None = None
 ) -> dict[str, Any]:
-    """A query's progress; of an idle one without `batch_ms`."""
+    """Return a query's progress; without `batch_ms`, that of an idle query."""
     durations = {"latestOffset": 1, "triggerExecution": batch_ms or 1}
     return {
         "id": "11111111-1111-1111-1111-111111111111",
@@ -75,7 +75,7 @@ def progress(
 
 
 class FakeQuery:
-    """A query that says of itself what it is given."""
+    """A query that reports the progress and the status that a test sets."""
 
     def __init__(self) -> None:
         self.id, self.name, self.isActive = "11111111-1111-1111-1111-111111111111", None, True
@@ -94,7 +94,7 @@ class FakeQuery:
 
 
 def mirror_metrics(*tables: TableMetrics, **values: Any) -> QueryMetrics:
-    """A mirror in the middle of its snapshot, with everything that can be known."""
+    """Return the metrics of a mirror during its snapshot, with all values known."""
     known = SourceMetrics(
         lag_bytes=123_456,
         lag_files=2,

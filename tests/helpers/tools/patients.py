@@ -1,4 +1,4 @@
-"""A healthy server and lake, which `planted_faults` harms."""
+"""A healthy server and lake, in which `planted_faults` plants faults."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ KINDS: tuple[type[LocalServer], ...] = (
     MySQL9Server,
     MariaDBServer,
 )
-# What 5.6 does not have, and MariaDB does otherwise.
+# Servers with features that 5.6 does not have, and that differ in MariaDB.
 NEWER = (MySQL57Server.name, MySQL9Server.name)
-# Statements have to quote it.
+# Both need quoting in statements.
 USER, PASSWORD = "doc'`tor", "s3cret'"
 ACCOUNT = quoted_account(f"{USER}@%")
 _GRANTS = {
     "": ("REPLICATION SLAVE ON *.*", "REPLICATION CLIENT ON *.*", "PROCESS ON *.*"),
-    # To see foreign keys, and replicas.
+    # To see replicas and foreign keys.
     MariaDBServer.name: ("REPLICATION MASTER ADMIN ON *.*", "REFERENCES ON {database}.*"),
 }
-# What only a mirror checks, with its first batch.
+# Checks that only a mirror makes, at its first batch.
 OF_MIRROR = {
     "row image",
     "keyless locks",
@@ -107,13 +107,13 @@ class Patient:
             self.server.execute(*named)
 
     def findings(self) -> list[Finding]:
-        """What the doctor finds, without what is in order."""
+        """Return the doctor's findings, without those that are ok."""
         options = parse_options(mirror_options(self.options))
         found = [*examine(options, self.target, self.storage)]
         return [each for each in found if each.status != "ok"]
 
     def paste(self, findings: Sequence[Finding]) -> None:
-        """Type what the doctor prints, all at once, as the administrator."""
+        """Execute the statements that the doctor prints, all at once, as the administrator."""
         text = "\n".join(remedies_of(findings)).replace("'…'", "'s3cret\\''")
         flag = CLIENT.MULTI_STATEMENTS
         with self.server.connect(client_flag=flag) as connection, connection.cursor() as cursor:
@@ -122,7 +122,7 @@ class Patient:
                 pass
 
     def error_of_query(self) -> str | None:
-        """The error of a mirror's source at its start."""
+        """Return the error of a mirror's source at its start, if any."""
         options = parse_options(mirror_options(self.options))
         reader = MySQLBinlogStreamReader(options, output_schema(StringType()))
         try:
@@ -134,7 +134,7 @@ class Patient:
         return None
 
     def recover(self) -> None:
-        """Have a healthy server for the next fault."""
+        """Make the server healthy again for the next fault."""
         self.execute(f"DROP USER {ACCOUNT}", "DROP DATABASE IF EXISTS {database}_2")
         if self.server.is_mysql9():
             self.execute("RESET PERSIST")
@@ -142,7 +142,7 @@ class Patient:
             self.restart()
 
     def restart(self, *more: str) -> None:
-        """Start the server again, with more arguments than a healthy one has."""
+        """Restart the server with the arguments of a healthy one and `more`."""
         self.server.halt()
         self.server.arguments = (*arguments_of(type(self.server)), *more)
         self.server.start()

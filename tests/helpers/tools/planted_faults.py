@@ -1,4 +1,4 @@
-"""Faults to plant in a healthy server and lake, which `doctor` has to find."""
+"""Faults to plant in a healthy server and lake, which `doctor` must find."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ def _take_option(patient: Patient, findings: Mapping[str, Finding]) -> None:
 
 
 def _restart(patient: Patient, findings: Mapping[str, Finding]) -> None:
-    """Restart the server without what the advice names."""
+    """Restart the server without the arguments that the advice names."""
     assert all("restart" in each.advice for each in findings.values())
     patient.restart()
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault.
+    """A fault, how it is planted, and how it is corrected.
 
     Attributes
     ----------
-    found : check -> status, of everything that the doctor finds.
-    kinds : of the servers that can have it.
-    sql : plants it.
-    options : plant it.
-    plant : plants it, until the end of the block; after `sql`.
-    cure : corrects it; by default what the doctor prints is pasted.
+    found : all findings of the doctor that are expected: check -> status.
+    kinds : of servers that can have it.
+    sql : statements that plant it.
+    options : of the query, which plant it.
+    plant : plants it until the end of the block, after `sql`.
+    cure : corrects it; by default the statements that the doctor prints are executed.
     """
 
     name: str
@@ -98,7 +98,7 @@ def _without_binlog(patient: Patient) -> None:
 
 @contextmanager
 def _replica_with_id(patient: Patient) -> Iterator[None]:
-    """Another replica, with the only id that the query may use."""
+    """Connect another replica, with the only server_id that the query may use."""
     patient.options["serverId"] = "77"
     settings = patient.server.settings(server_ids=(77, 77), ssl_mode="DISABLED")
     with ReplicaClient.connect(settings) as client:
@@ -123,7 +123,7 @@ def _end_session(patient: Patient, _: Mapping[str, Finding]) -> None:
 
 
 def _of_another_server(patient: Patient) -> AbstractContextManager[object]:
-    """A server that applies what another one writes, and does not log it."""
+    """Let the server apply another server's changes without logging them."""
     patient.restart("--skip-log-slave-updates", "--gtid-mode=OFF", "--skip-slave-start")
 
     @contextmanager
@@ -199,7 +199,7 @@ def _create_table(patient: Patient, findings: Mapping[str, Finding]) -> None:
     patient.options["tables"] = f"{patient.database}.t"
 
 
-# MariaDB shows tables with REFERENCES alone.
+# Revokes all privileges: MariaDB shows tables to an account with only REFERENCES.
 _REVOKE_SELECT = "REVOKE ALL PRIVILEGES ON {database}.* FROM {account}"
 _GIVE_LOCKS = "GRANT LOCK TABLES ON {database}.* TO {account}"
 _HOSTILE = "`[red]a\x1b]0;b'``;\u202e`"
@@ -284,7 +284,7 @@ FAULTS = [
     Fault(
         "a replica that logs nothing",
         {"binlog contents": "stop", "gtid mode": "warning"},
-        # Another 5.7 is not ready for half a minute.
+        # Another 5.7 needs half a minute to start.
         (_56,),
         plant=_of_another_server,
         cure=_log_updates,

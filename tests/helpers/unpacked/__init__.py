@@ -1,4 +1,4 @@
-"""What is unpacked from Debian's packages: servers, and interpreters.
+"""Servers and interpreters that are unpacked from Debian's packages.
 
     PYTHONPATH=tests python -m helpers.unpacked mysql9 mariadb11
 
@@ -17,7 +17,7 @@ MARIADB = UnpackedProgram(
     "mariadb11", "trixie", ("mariadb-server-core",), "usr/sbin/mariadbd", "newer-servers"
 )
 
-# Continuous integration's own is 3.11, of bookworm; no suite has 3.12.
+# CI itself has 3.11, from bookworm; no suite has 3.12.
 PYTHONS = {
     version: unpacked_python(version, suite)
     for version, suite in {"3.13": "trixie", "3.14": "sid"}.items()

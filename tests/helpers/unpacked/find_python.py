@@ -1,4 +1,4 @@
-"""Print the path of an interpreter: the one on the PATH, or one that is unpacked for it."""
+"""Print the path of an interpreter: the one on the PATH, or else an unpacked one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from helpers.unpacked import PYTHONS
 
 __all__ = ["find_python"]
 
-# What makes a virtual environment, and what the kernel is compiled with.
+# Needed to create a virtual environment, and to compile the kernel.
 _NEEDED = """
 import ensurepip, pathlib, sysconfig
 assert (pathlib.Path(sysconfig.get_path("include")) / "Python.h").is_file(), "Python.h is missing"
@@ -22,7 +22,7 @@ def find_python(version: str) -> str:
 
     Raises
     ------
-    LookupError : there is none, with what installs one.
+    LookupError : there is none; the message contains how to get one.
     subprocess.CalledProcessError : apt or dpkg failed.
     """
     name = f"python{version}"

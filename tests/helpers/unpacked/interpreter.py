@@ -1,4 +1,4 @@
-"""Interpreters of Debian as files to execute, for virtual environments and for Spark's workers."""
+"""Debian's interpreters as executable files, for virtual environments and Spark's workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UnpackedPython(UnpackedProgram):
 
     @property
     def executable(self) -> str:
-        """What `sys.executable` is outside of virtual environments."""
+        """The value of `sys.executable` outside of virtual environments."""
         return str(self.root / self.program)
 
     def _adapt(self) -> None:
@@ -28,9 +28,9 @@ class UnpackedPython(UnpackedProgram):
         self._link_headers()
 
     def _write_script(self) -> None:
-        """Let a script take the program's name: it runs the program through its loader.
+        """Replace the program with a script that runs it through its loader.
 
-        Python looks for its environment beside argv[0]. That is the script, or a link to it in the
+        Python searches its environment next to argv[0], which is the script, or a link to it in the
         `bin` of a virtual environment.
         """
         script = self.root / self.program
@@ -45,16 +45,16 @@ class UnpackedPython(UnpackedProgram):
         script.chmod(0o755)
 
     def _correct_folder_of_wheels(self) -> None:
-        """`venv` installs pip from a wheel, which it looks for in an absolute folder."""
+        """Correct the absolute folder in which `venv` searches the wheel of pip."""
         for settings in (self.root / "usr" / "lib" / self.name).glob("_sysconfigdata_*.py"):
             text = settings.read_text()
             wheels = "/usr/share/python-wheels"
             settings.write_text(text.replace(f"'{wheels}", f"'{self.root}{wheels}"))
 
     def _link_headers(self) -> None:
-        """Let `pyconfig.h` find the one for this machine, without the headers of that glibc.
+        """Let `pyconfig.h` include the one of this machine, without the headers of that glibc.
 
-        A compiler of this system would take those for its own.
+        A compiler of this system would use those instead of its own.
         """
         (self.root / "usr" / "include" / self.name / self.multiarch).symlink_to(
             f"../{self.multiarch}"
@@ -62,7 +62,7 @@ class UnpackedPython(UnpackedProgram):
 
 
 def unpacked_python(version: str, suite: str) -> UnpackedPython:
-    """Return the Python of this version, such as `3.14`, that the suite has."""
+    """Return the Python of this version, such as `3.14`, from the suite."""
     name = f"python{version}"
     return UnpackedPython(
         name,

@@ -1,7 +1,7 @@
-"""Programs of other Debian suites, unpacked into .cache and run there: the system keeps its own.
+"""Programs of other Debian suites, unpacked into .cache and run there; the system is unchanged.
 
-Each is fetched with all the libraries that it depends on, by apt with folders of its own, which
-needs no root. It runs through the dynamic loader that came with it.
+apt fetches each program with all libraries that it depends on, into folders that need no root. The
+program runs through the dynamic loader from these packages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class UnpackedProgram:
     ----------
     name : the folder in .cache.
     suite : of Debian. `sid` has the newest version, which is not known beforehand.
-    packages : to unpack, with what they depend on.
+    packages : to unpack, with their dependencies.
     program : its path below the folder that the packages are unpacked into.
     target : of make, which installs it.
     """
@@ -42,7 +42,7 @@ class UnpackedProgram:
 
     @property
     def home(self) -> Path:
-        """The folder of all of it: `root` below it holds what the packages hold."""
+        """The program's folder; its subfolder `root` contains the files of the packages."""
         given = os.environ.get("MYSQLBINLOG_SERVERS")
         return (Path(given).resolve() if given else CACHE) / self.name
 
@@ -52,11 +52,11 @@ class UnpackedProgram:
 
     @property
     def multiarch(self) -> str:
-        """Debian's name of this machine's folders."""
+        """Debian's name of the folders for this machine."""
         return _LIBRARIES[platform.machine()]
 
     def missing(self) -> str | None:
-        """Why it cannot run here, and what installs it; None if it can."""
+        """Return why the program cannot run here, and what installs it; None if it can."""
         if platform.system() != "Linux" or platform.machine() not in _LIBRARIES:
             return f"{self.name} from Debian runs on Linux only: this is {platform.platform()}"
         if not (self.home / "complete").is_file():
@@ -64,7 +64,7 @@ class UnpackedProgram:
         return None
 
     def command(self) -> list[str]:
-        """The loader, its libraries and the program."""
+        """Return the loader, its libraries and the program."""
         libraries = self.root / "usr" / "lib" / self.multiarch
         loader = next((self.root / "usr").glob("lib*/**/ld-linux-*.so.*"))
         return [
@@ -75,7 +75,7 @@ class UnpackedProgram:
         ]
 
     def install(self) -> None:
-        """Fetch and unpack the packages; what an interrupted call left is removed first.
+        """Fetch and unpack the packages; remove the files of an interrupted call first.
 
         Raises
         ------
@@ -116,11 +116,11 @@ class UnpackedProgram:
         (self.home / "complete").touch()
 
     def _adapt(self) -> None:
-        """Change what does not work in another place than the root of a system."""
+        """Change files that do not work outside of the root folder of a system."""
 
 
 def _debian_mirror() -> str:
-    """The mirror that this system's own packages come from."""
+    """Return the mirror from which this system's packages come."""
     formatted = "$(REPO_URI) $(ORIGIN) $(SUITE)"
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", formatted],

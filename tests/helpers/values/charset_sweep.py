@@ -1,7 +1,8 @@
-"""Every code of every character set, as a live server converts it; and our tables made from that.
+"""Every code of every character set, as a live server converts it, and the tables of differences.
 
-`python tests/charset_sweep.py` starts MySQL 5.6 and writes the differences between its character
-sets and Python's codecs into pyspark_mysqlbinlog/decoder/values/charset_tables.py.
+`PYTHONPATH=tests python -m helpers.values.charset_sweep` starts MySQL 5.6 and writes the
+differences between its character sets and Python's codecs into
+pyspark_mysqlbinlog/decoder/values/charset_tables.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.values.charsets import PYTHON_CODECS
 
 __all__ = ["SWEPT", "swept_codes"]
 
-# All that a MySQL 5.6 has and that is swept by code: utf8 and utf8mb4 are what is compared with.
+# All character sets of MySQL 5.6 but binary, and utf8 and utf8mb4, to which codes are converted.
 SWEPT = tuple(sorted(set(MAX_BYTES_PER_CHARACTER) - {"binary", "utf8", "utf8mb4", "gb18030"}))
 _TABLES = Path(__file__).resolve().parents[3] / (
     "pyspark_mysqlbinlog/decoder/values/charset_tables.py"
@@ -23,7 +24,7 @@ _TABLES = Path(__file__).resolve().parents[3] / (
 
 
 def _candidates(charset: str) -> Iterator[bytes]:
-    """Byte strings that may be one character; the server tells which of them it stores."""
+    """Yield byte strings that may be one character; the server stores only some of them."""
     units = range(256)
     if charset in {"ucs2", "utf16", "utf16le"}:
         for unit in range(0x10000):
@@ -51,12 +52,12 @@ def _candidates(charset: str) -> Iterator[bytes]:
 
 
 def swept_codes(server: Server, charset: str) -> dict[bytes, bytes]:
-    """What a column of this charset stores unchanged -> the bytes that SELECT gives as utf8mb4."""
+    """Return the codes that a column of this charset stores unchanged -> their utf8mb4 bytes."""
     with (
         server.connect(database=None) as connection,
         connection.cursor() as cursor,
     ):
-        # Nothing here is for the log, and cutting what is ill-formed is the server's answer.
+        # Nothing is logged; without strict mode, the server truncates ill-formed values.
         cursor.execute("SET SESSION sql_log_bin = 0, sql_mode = ''")
         cursor.execute("CREATE DATABASE IF NOT EXISTS charset_sweep")
         cursor.execute("DROP TABLE IF EXISTS charset_sweep.codes")
@@ -85,14 +86,14 @@ def _python(code: bytes, codec: str) -> str:
 
 
 def _runs(charset: str, codec: str, server: Server) -> Iterator[tuple[int, str]]:
-    """Differences as (first code, the characters of it and of the codes right after it)."""
+    """Yield the differences as (first code, the characters of it and of the codes after it)."""
     length, run, last = 0, 0, -1
     text = ""
-    # By length first: within one length a run's codes follow each other.
+    # By length first: the codes of a run have the same length.
     found = sorted(swept_codes(server, charset).items(), key=lambda item: (len(item[0]), item[0]))
     for code, raw in found:
         shown = raw.decode("utf-8")
-        # Two characters in a row are no code of their own.
+        # Two characters are two codes, not one.
         differs = len(shown) == 1 and shown != _python(code, codec)
         number = int.from_bytes(code, "big")
         if text and not (differs and len(code) == length and number == last + 1):
@@ -111,8 +112,9 @@ def _source(server: Server) -> str:
     lines = [
         '"""Where MySQL\'s character sets differ from Python\'s codecs of the same kind.',
         "",
-        "Made from a live server by tests/charset_sweep.py: don't edit. For each character set the",
-        "first code and the characters that it and the codes after it have; ? is no character.",
+        "Made from a live server by tests/helpers/values/charset_sweep.py: don't edit. For each",
+        "character set the first code and the characters that it and the codes after it have; ? is",
+        "no character.",
         '"""',
         "",
         "from __future__ import annotations",

@@ -1,4 +1,4 @@
-"""Trees to MySQL's binary JSON, and random trees."""
+"""Encoding of trees in MySQL's binary JSON, and strategies for random trees."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def encode_document(tree: Any, large: Callable[[], bool] = lambda: False) -> bytes:
-    """A whole document; `large` says for each container which of the two kinds it is."""
+    """Return a whole document; `large` decides for each container whether it is large."""
     code, raw = encode(tree, large)
     return bytes([code]) + raw
 
 
 def encode(tree: Any, large: Callable[[], bool]) -> tuple[int, bytes]:
-    """Type and bytes of a tree, with small and large containers as `large` says."""
+    """Return type and bytes of a tree; `large` decides for each container whether it is large."""
     if tree is None or isinstance(tree, bool):
         return 4, bytes([0 if tree is None else 2 - tree])
     if isinstance(tree, int):
@@ -59,7 +59,7 @@ def encode(tree: Any, large: Callable[[], bool]) -> tuple[int, bytes]:
 
 
 def _length(length: int) -> bytes:
-    """7 bits a byte, the low ones first."""
+    """Return a length in 7 bits per byte, the low bits first."""
     prefix = b""
     while length >= 0x80:
         prefix += bytes([length & 0x7F | 0x80])
@@ -91,7 +91,7 @@ def _container(tree: dict[str, Any] | list[Any], large: Callable[[], bool]) -> t
 
 
 def _opaque(value: Any) -> tuple[int, bytes]:
-    """Column type and bytes of what JSON does not have."""
+    """Return column type and bytes of a value that JSON text cannot represent."""
     if isinstance(value, JsonOpaque):
         return value.field_type, value.data
     if isinstance(value, Decimal):
@@ -107,20 +107,20 @@ def _opaque(value: Any) -> tuple[int, bytes]:
 
 
 def _clock(micros: int) -> int:
-    """Hours, minutes, seconds and 24 bits of microseconds."""
+    """Return hours, minutes, seconds and 24 bits of microseconds in one integer."""
     seconds, fraction = divmod(micros, 1_000_000)
     return (seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60) << 24 | fraction
 
 
 def _decimal(value: Decimal) -> bytes:
-    """precision u8 | scale u8 | the digits."""
+    """Return precision u8 | scale u8 | the digits."""
     whole, _, fraction = f"{abs(value):f}".partition(".")
     digits = (whole.lstrip("0") + fraction) or "0"
     return bytes([len(digits), len(fraction)]) + packed_decimal(digits, len(fraction), value < 0)
 
 
 def packed_decimal(digits: str, scale: int, negative: bool) -> bytes:
-    """A stored DECIMAL(len(digits), scale): see values/decimals.py."""
+    """Return a stored DECIMAL(len(digits), scale): see values/decimals.py."""
     point = len(digits) - scale
     ends = [point % 9, *range(point % 9 + 9, point + 1, 9)] if point else [0]
     ends += [*range(point + 9, len(digits), 9), len(digits)]
@@ -145,7 +145,7 @@ def _trees(leaves: st.SearchStrategy[Any], keys: st.SearchStrategy[str]) -> Any:
 
 
 _PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=200)
-# What JSON text can show.
+# Trees that JSON text can represent.
 TREES = _trees(_PLAIN | st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=9))
 
 _DATES = st.builds(JsonDate, st.integers(0, 9999), st.integers(0, 12), st.integers(0, 31))
@@ -154,15 +154,15 @@ _HOUR = 3_600_000_000
 
 @st.composite
 def _decimals(draw: st.DrawFn) -> Decimal:
-    """Of up to 81 digits."""
+    """Draw a DECIMAL of up to 81 digits."""
     digits = draw(st.text("0123456789", min_size=1, max_size=draw(st.sampled_from((9, 39, 81)))))
     scale = draw(st.integers(0, len(digits)))
     sign = draw(st.sampled_from(("", "-")))
     return Decimal(f"{sign}{digits[: len(digits) - scale] or '0'}.{digits[len(digits) - scale :]}")
 
 
-# With everything else that MySQL can put into a document, and what it would not: keys that are
-# sorted differently as UTF-8 and as UTF-16, keys in any order, numbers that are not finite.
+# Also all other values that MySQL can store in a document, and documents that it does not write:
+# keys that sort differently in UTF-8 and in UTF-16, keys in any order, numbers that are not finite.
 ALL_TREES = _trees(
     _PLAIN
     | st.integers(-300, 300)
@@ -183,7 +183,7 @@ ALL_TREES = _trees(
 
 
 def mutations(document: bytes) -> st.SearchStrategy[bytes]:
-    """The document with some of its bytes changed, its end cut off, or both."""
+    """Return a strategy for the document with some bytes changed, its end cut off, or both."""
     return st.builds(_mutated, st.just(document), _CHANGES, st.none() | st.integers(0, 40))
 
 
@@ -204,7 +204,7 @@ def _mutated(document: bytes, changes: list[tuple[int, int]], cut: int | None) -
 
 
 def every_flip(document: bytes) -> Iterator[bytes]:
-    """The document with each of its bits turned, one at a time."""
+    """Yield the document with each of its bits flipped, one at a time."""
     for at in range(len(document)):
         for bit in range(8):
             yield document[:at] + bytes([document[at] ^ 1 << bit]) + document[at + 1 :]

@@ -1,4 +1,4 @@
-"""What masked rows must be: computed in Python from the values that SELECT shows."""
+"""Expected masked rows, computed in Python from the values that SELECT shows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECRET = "a-salt-of-32-bytes-for-tests-only"
 
 
 def hashed(value: Any) -> str:
-    """HMAC-SHA256 of a value's text, or of its bytes."""
+    """Return the HMAC-SHA256 of a value's text, or of its bytes."""
     given = value if isinstance(value, bytes) else str(value).encode()
     return hmac.new(SECRET.encode(), given, "sha256").hexdigest()
 
 
 def masked(value: Any, mask: str) -> Any:
-    """A value's text under a mask, in the option's form."""
+    """Return a value's text under a mask, which is spelled as in the option."""
     if value is None:
         return None
     kind, _, length = mask.removesuffix(")").partition("(")
@@ -41,7 +41,7 @@ def selected(
     masks: Mapping[str, str],
     condition: str = "TRUE",
 ) -> Sequence[dict[str, Any]]:
-    """The rows that SELECT shows, masked, in the order of the first column.
+    """Return the rows that SELECT shows, masked, in the order of the first column.
 
     columns : name -> the expression that gives the column's text, or its bytes.
     condition : which rows.

@@ -1,6 +1,6 @@
-"""Values as bytes of a row image, with the JSON text that they become, and bytes that are none.
+"""Values as bytes of a row image with their JSON text, and invalid bytes with their error.
 
-Both implementations are held to them.
+Both implementations must agree with them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ VALUES: list[tuple[ColumnSchema, int, str, str]] = [
     (text("varchar", 10, "ascii"), 0, "0261e9", '"a?"'),
     (text("varchar", 10, "gbk"), 0, "0561c4e3bac3", '"a你好"'),
     (text("varchar", 10, "gbk"), 0, "02a2a1", '"ⅰ"'),
-    (text("varchar", 10, "gbk"), 0, "02aaa1", '"?"'),  # the user's area: no character
+    (text("varchar", 10, "gbk"), 0, "02aaa1", '"?"'),  # in the user-defined area: not a character
     (text("varchar", 10, "gb18030"), 0, "049439fc36", '"😀"'),
     (text("varchar", 10, "big5"), 0, "02ba7e", '"漢"'),
     (text("varchar", 10, "sjis"), 0, "02815f", r'"\\"'),  # U+005C, not U+FF3C as in cp932
@@ -103,7 +103,7 @@ VALUES: list[tuple[ColumnSchema, int, str, str]] = [
         '{"srid":4326,"wkb":"AQEAAAAAAAAAAADwPwAAAAAAAABA"}',
     ),
     (column("geometry"), 0, "00000000", '{"srid":null,"wkb":""}'),
-    # Shorter than an SRID: what 5.6 makes of a BLOB.
+    # Shorter than an SRID: 5.6 stores such values from a BLOB.
     (column("point"), 0, "020000003132", '{"srid":null,"wkb":"MTI="}'),
     (column("point"), 0, "03000000000000", '{"srid":null,"wkb":"AAAA"}'),
     (column("json"), 0, "00000000", "null"),

@@ -1,8 +1,8 @@
-"""(type, SQL literal), one a line: what live tests write and compare with what SELECT shows.
+"""(type, SQL literal), one per line: values that live tests write and compare with SELECT.
 
-Type and literal are parted by `` <- ``. The literals are written in sql_mode '', so that zero
-dates, labels that are none and numbers that are cut are stored as old applications left them. ENUM
-and SET labels stay within U+FFFF: information_schema shows no others (the captured logs have them).
+`` <- `` separates type and literal. The literals are written in sql_mode '', so that zero dates,
+invalid labels and truncated numbers are stored, as by old applications. ENUM and SET labels stay
+within U+FFFF: information_schema shows no other characters (the recorded binlogs contain them).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Global settings that reach every session of a server, and tables whose rows they could change.
+"""Global settings that apply to every new session, and tables whose rows they could change.
 
-Each group of settings is in force while rows are loaded and changes are read; what is expected
-comes from a session that began before that, with the server's defaults.
+Each group of settings is active during the snapshot and while changes are read. The expected rows
+come from a session that began before that, with the server's defaults.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _SQL_MODE = (
     "NO_UNSIGNED_SUBTRACTION,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,ONLY_FULL_GROUP_BY"
 )
 
-# What `globally` makes of `optimizer_switch`: each flag the other way.
+# Lets `globally` invert each flag of `optimizer_switch`.
 FLIPPED = "flipped"
 
-# A variable that a server does not have is left out there. What ends connections, or begins
-# transactions, is alone: it could hide what other settings do.
+# Variables that a server does not have are skipped. Settings that end connections or begin
+# transactions are in separate groups: they could hide the effects of other settings.
 GROUPS: dict[str, Values] = {
     "autocommit": {"autocommit": 0},
     "release": {"completion_type": "RELEASE"},
@@ -144,7 +144,7 @@ GROUPS: dict[str, Values] = {
         "old_mode": "",
         "innodb_strict_mode": 0,
         "sql_notes": 0,
-        # What the SELECTs of a session show then was there at that moment.
+        # SELECT then shows the rows of that time.
         "system_versioning_asof": "2001-01-01 00:00:00",
     },
     "mysql8": {
@@ -165,7 +165,7 @@ _COLUMNS = (
     r" f TIMESTAMP(3) NULL, g DATETIME(6), h TIME(2), i DATE, k ENUM('it''s', '\"', '\\', 'ñ'),"
     " l SET('a', 'b'), m BIT(12), o BINARY(6), p BIGINT UNSIGNED, q VARCHAR(20) CHARACTER SET sjis"
 )
-# The hour that a change of clocks has twice is among the TIMESTAMPs.
+# The TIMESTAMPs include the hour that occurs twice when the clocks change.
 _ROWS = (
     r"""'a', 'back\\slash', 1.1, 0.1, 1.1, '2026-10-25 00:30:00.123', '2026-02-31 01:02:03.000004',
      '-838:59:59', '2026-12-31', 1, 1, 1, x'00615c', 18446744073709551615, '表'""",
@@ -182,10 +182,9 @@ _ROWS = (
 
 @contextmanager
 def globally(server: Server, values: Values) -> Iterator[list[str]]:
-    """Global variables as given, for sessions that begin meanwhile; gives the names of those set.
+    """Set global variables for sessions that begin in the block; yield the names of those set.
 
-    A variable that the server does not have, or that can't be changed while it runs, is passed
-    over.
+    Variables that the server does not have, or that can't be changed while it runs, are skipped.
     """
     with server.connect() as connection, connection.cursor() as cursor:
         before: dict[str, Any] = {}
@@ -207,14 +206,14 @@ def globally(server: Server, values: Values) -> Iterator[list[str]]:
             yield list(before)
         finally:
             for name, held in reversed(before.items()):
-                # One variable has this word for a value, and not as a text.
+                # One variable has the keyword DEFAULT as its value, not the text.
                 value = "DEFAULT" if held == "DEFAULT" else connection.escape(held)
                 cursor.execute(f"SET GLOBAL {name} = {value}")
 
 
 def _flipped(switches: str) -> str:
     flags = dict(flag.split("=") for flag in switches.split(","))
-    # Of it and another one at least one must be on.
+    # At least one of this flag and another one must be on.
     flags.pop("materialization", None)
     others = {"on": "off", "off": "on"}
     return ",".join(f"{name}={others[value]}" for name, value in flags.items())
@@ -222,7 +221,7 @@ def _flipped(switches: str) -> str:
 
 @contextmanager
 def plain_account(server: Server) -> Iterator[dict[str, str]]:
-    """The options of an account without SUPER: `init_connect` and `read_only` apply to it."""
+    """Yield the options of an account without SUPER: `init_connect` and `read_only` apply to it."""
     name, password = "settings_reader", "secret"
     server.execute(
         f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'",
@@ -237,11 +236,11 @@ def plain_account(server: Server) -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Tables:
-    """Filled tables, and a session of before any settings.
+    """Filled tables, and a session that began before any settings.
 
     Attributes
     ----------
-    cursor : of a session that has the server's defaults.
+    cursor : of that session, which has the server's defaults.
     """
 
     server: Server
@@ -252,7 +251,7 @@ class Tables:
     def change(self) -> None:
         """Update, delete and insert some rows of each table."""
         self.cursor.execute("SHOW GLOBAL VARIABLES LIKE 'super_read_only'")
-        # Not even this session may write then.
+        # With that variable, this session cannot write either.
         is_locked = [str(value) for _, value in self.cursor.fetchall()] == ["ON"]
         if is_locked:
             self.cursor.execute("SET GLOBAL super_read_only = 0")
@@ -270,12 +269,12 @@ class Tables:
             self.cursor.execute("SET GLOBAL super_read_only = 1")
 
     def selected(self) -> list[list[tuple[str | None, ...]]]:
-        """What SELECT shows of each."""
+        """Return the rows of each table as SELECT shows them."""
         return selected_by(self.cursor, *self.schemas)
 
 
 def tables_of(server: Server, database: str, cursor: Cursor, rows: int) -> Tables:
-    """Make the tables: each with so many rows."""
+    """Create the tables, each with `rows` rows."""
     timed = "at TIMESTAMP NOT NULL DEFAULT '2020-01-01', x FLOAT NOT NULL, number INT NOT NULL"
     for statement in (
         "SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'",
@@ -302,7 +301,7 @@ def tables_of(server: Server, database: str, cursor: Cursor, rows: int) -> Table
 
 @contextmanager
 def with_tables(server: Server, database: str, rows: int = 25) -> Iterator[Tables]:
-    """A new database with the tables, and the session that filled them."""
+    """Yield the tables of a new database, and the session that filled them."""
     with (
         new_database(server, database),
         # Without converters every value is the text that the server sent.
@@ -315,21 +314,21 @@ def with_tables(server: Server, database: str, rows: int = 25) -> Iterator[Table
 def assert_snapshot_and_changes(
     tables: Tables, account: Mapping[str, str], *, writer: Cursor | None = None, **options: str
 ) -> None:
-    """What a stream gives from its first row on is what SELECT shows, before changes and after.
+    """Check that a stream's rows equal SELECT's after the snapshot and after changes.
 
-    writer : makes one change more.
+    writer : makes one more change.
     """
     texts = {"payload": "json", "startingOffset": "snapshot", "snapshotExactKeyless": "true"}
-    # A chunk has half as many rows.
+    # A chunk has half as many rows as maxRowsPerTrigger.
     texts |= {"maxRowsPerTrigger": "30", "sslMode": "DISABLED", **account, **options}
     query = Query(tables.server, f"{tables.database}.*", **texts)
     replay = Replay(tables.schemas)
     try:
         rows = [row for row in query.start().rows() if row["op"] == "r"]
-        # By the server's clock, whatever one the session began with.
+        # `ts` is from the server's clock, whatever settings the session began with.
         now = datetime.now(UTC)
         assert all(abs(now - row["ts"]) < timedelta(days=1) for row in rows)
-        # Before all changes.
+        # Snapshot rows get a `seq` before all changes.
         place = {"epoch": 0, "file": 0, "row": 0}
         replay.apply(
             {**row, "op": "c", "seq": {**place, "pos": pos}} for pos, row in enumerate(rows)

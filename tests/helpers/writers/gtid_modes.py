@@ -16,7 +16,7 @@ MODES = ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]
 
 
 def switch(server: Server, mode: str) -> None:
-    """Step by step, as the server wants it."""
+    """Switch gtid_mode one step at a time, as the server requires."""
     now = str(server.execute("SELECT @@GLOBAL.gtid_mode")[0][0])
     server.execute("SET GLOBAL enforce_gtid_consistency = ON")
     step = 1 if MODES.index(mode) > MODES.index(now) else -1
@@ -27,21 +27,21 @@ def switch(server: Server, mode: str) -> None:
 
 @contextmanager
 def switchable_mode(server: Server) -> Iterator[None]:
-    """For servers whose mode can be set while they run (5.7.6 and later); set back behind."""
+    """Restore gtid_mode after the block; skip servers that can't switch it (before 5.7.6)."""
     try:
         mode, consistency = server.execute(
             "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.enforce_gtid_consistency"
         )[0]
         server.execute(f"SET GLOBAL gtid_mode = {mode}")
     except pymysql.err.MySQLError as error:
-        # The text that such a server would send is mapped in unit/protocol/test_server_errors.py.
+        # unit/protocol/test_server_errors.py tests the errors that servers with these modes send.
         pytest.skip(f"{server.version()} can't switch gtid_mode: {error.args[1]}")
     try:
         yield
     finally:
         switch(server, str(mode))
         server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
-        # Nobody can read the whole log in this mode: it holds transactions of both kinds.
+        # The binlog has transactions with and without GTIDs, which no mode can read as a whole.
         for thread in server.dump_threads():
             server.execute(f"KILL {thread}")
         server.rotate()

@@ -1,4 +1,4 @@
-"""A server on loopback that greets as MySQL does, and then answers what a test tells it to."""
+"""A server on loopback that greets as MySQL does, and then sends the answers of a test."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ MAX = (1 << 24) - 1
 OK = b"\x00\x00\x00\x02\x00\x00\x00"
 EOF = b"\xfe\x00\x00\x02\x00"
 _SSL = 0x800
-# What the client's packets say of themselves: LONG_PASSWORD, PROTOCOL_41, SECURE_CONNECTION,
-# PLUGIN_AUTH.
+# Capabilities in the greeting: LONG_PASSWORD, PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH.
 _CAPABILITIES = 0x0001 | 0x0200 | 0x8000 | 0x80000
 
 
@@ -54,7 +53,7 @@ def greeting(plugin: str = "mysql_native_password", *, has_tls: bool = False) ->
 
 
 def packets(*payloads: bytes, sequence: int = 1) -> bytes:
-    """Payloads as a server sends them; one of 2^24 - 1 bytes is followed by the rest of it."""
+    """Return payloads as a server sends them; one of 2^24 - 1 bytes is followed by its rest."""
     parts = []
     for payload in payloads:
         for at in range(0, len(payload) + 1, MAX):
@@ -65,31 +64,31 @@ def packets(*payloads: bytes, sequence: int = 1) -> bytes:
 
 
 def definition(name: bytes = b"a") -> bytes:
-    """A column of text, as in `result_set.ResultColumn.parse`."""
+    """Return the definition of a text column, as read by `result_set.ResultColumn.parse`."""
     names = (b"def", b"d", b"t", b"t", name, b"original")
     head = b"".join(lenenc_int(len(each)) + each for each in names)
     return head + b"\x0c" + struct.pack("<HIBHBxx", 33, 20, 253, 0, 31)
 
 
 def result(*rows: Sequence[bytes], columns: int = 1) -> bytes:
-    """A whole text result."""
+    """Return a whole text result."""
     texts = [b"".join(lenenc_int(len(each)) + each for each in row) for row in rows]
     return packets(lenenc_int(columns), *[definition()] * columns, EOF, *texts, EOF)
 
 
-# From a command's number and argument to the bytes of the answer; None for the usual one, empty for
-# silence.
+# From a command's number and argument to the bytes of the answer; None for the default answer,
+# empty bytes for no answer.
 Answer = Callable[[int, bytes], bytes | None]
 
 
 @dataclass
 class HostileServer:
-    """One that takes any password, unless `login` says otherwise.
+    """A server that accepts any password, unless `login` rejects it.
 
     Attributes
     ----------
-    answer : to a command.
-    begin : what is sent to a client that connects.
+    answer : returns the answer to a command.
+    begin : bytes that are sent to a new client.
     login : the answers to the packets of the login, one after the other.
     received : all bytes that clients have sent.
     """
@@ -144,7 +143,7 @@ class HostileServer:
 
 @contextmanager
 def hostile_server(server: HostileServer) -> Iterator[HostileServer]:
-    """Serve one client after the other, until the block ends."""
+    """Serve one client after the other until the end of the block."""
     listener = socket.create_server(("127.0.0.1", 0))
     server.port = listener.getsockname()[1]
     peers: list[socket.socket] = []
@@ -166,7 +165,7 @@ def hostile_server(server: HostileServer) -> Iterator[HostileServer]:
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        # A client that has gone is read to its end, so that nothing of `received` is missing.
+        # The data of a disconnected client is read to its end, so that `received` is complete.
         thread.join(patience(20))
         for each in peers:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Changes of three tables in turns: with a key, with a key of two columns, and without any."""
+"""Random changes of three tables: with a key, with a key of two columns, and without a key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREATE = (
     "CREATE TABLE pairs (a INT, b VARCHAR(9), c VARBINARY(9), PRIMARY KEY (b, a))",
     "CREATE TABLE plain (n INT, v VARCHAR(9))",
 )
-# Each a transaction, or one statement for each.
+# Each entry is a transaction: a single statement, or several with BEGIN and COMMIT.
 _CHOICES: tuple[tuple[str, ...], ...] = (
     ("REPLACE INTO t (id, v, n) VALUES ({key}, 'ñ漢{number}', {number}.25)",),
     ("UPDATE IGNORE t SET id = {other}, v = NULL WHERE id = {key}",),
@@ -36,7 +36,7 @@ _CHOICES: tuple[tuple[str, ...], ...] = (
 
 
 def change(mirrored: MirroredDatabase, random_: random.Random, count: int) -> None:
-    """So many transactions, with many of a key in a batch; some change nothing."""
+    """Run `count` transactions, often several on the same key; some of them change nothing."""
     for number in range(count):
         values = {"number": number, "key": random_.randrange(30), "other": random_.randrange(30)}
         statements = random_.choice(_CHOICES)

@@ -1,4 +1,4 @@
-"""Binlogs that lose their oldest files."""
+"""Purges of binlog files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["purge"]
 
 
 def purge(server: Server) -> str:
-    """Purge all files but a new one; returns its name."""
+    """Purge all files but a new one, and return its name."""
     server.rotate()
     file = server.position()[0]
 
     def is_gone() -> bool:
-        # A file that a dump reads stays.
+        # The server does not purge a file that a dump is reading.
         server.execute(f"PURGE BINARY LOGS TO '{file}'")
         return bool(server.binlog_files()[0][0] == file)
 

@@ -1,4 +1,4 @@
-"""Servers of a test's own that replicate one another with GTIDs."""
+"""Replication between servers that a test starts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REPLICATION_OPTIONS = ["--gtid-mode=ON", "--enforce-gtid-consistency", *_OPTIONS
 
 @contextmanager
 def replicating_servers(kind: type[LocalServer], count: int = 2) -> Iterator[list[LocalServer]]:
-    """Start servers of one kind; all but the first are replicas of it."""
+    """Yield started servers of one kind; all but the first are replicas of the first."""
     options = _OPTIONS if kind.is_mariadb else REPLICATION_OPTIONS
     with ExitStack() as stack:
         servers = [
@@ -43,12 +43,12 @@ def replicating_servers(kind: type[LocalServer], count: int = 2) -> Iterator[lis
 
 
 def replicate(replica: LocalServer, source: LocalServer, *, with_gtids: bool = True) -> None:
-    """Let a server apply what another one commits; without GTIDs, from now on."""
+    """Make a server the replica of another one; without GTIDs, from the current position on."""
     file, pos = ("", 0) if with_gtids else source.position()
     begin = "{0}_AUTO_POSITION=1" if with_gtids else f"{{0}}_LOG_FILE='{file}', {{0}}_LOG_POS={pos}"
     where = f"{{0}}_HOST='{source.host}', {{0}}_PORT={source.port}, {{0}}_USER='{source.user}'"
     if replica.is_mariadb and with_gtids:
-        # From 11.4 on it would verify a certificate.
+        # From 11.4 on, a replica verifies the source's certificate by default.
         begin = "{0}_SSL=0, {0}_USE_GTID=slave_pos"
     if _is_new(replica):
         change = "CHANGE REPLICATION {0} TO GET_{0}_PUBLIC_KEY=1, "
@@ -58,7 +58,7 @@ def replicate(replica: LocalServer, source: LocalServer, *, with_gtids: bool = T
 
 
 def wait_for_replica(replica: LocalServer, source: LocalServer) -> None:
-    """Until it has applied everything that the source has committed."""
+    """Wait until the replica has applied everything that the source has committed."""
     if source.is_mariadb:
         last = source.execute("SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
         has = f"SELECT MASTER_GTID_WAIT('{last}', 0)"
@@ -70,25 +70,25 @@ def wait_for_replica(replica: LocalServer, source: LocalServer) -> None:
 
 
 def executed_on(server: LocalServer) -> str:
-    """The GTIDs that a server has executed; in order, and without line breaks."""
+    """Return the GTIDs that a server has executed, in order and without line breaks."""
     name = "gtid_binlog_state" if server.is_mariadb else "gtid_executed"
     shown = str(server.execute(f"SELECT @@GLOBAL.{name}")[0][0]).replace("\n", "")
     return ",".join(sorted(shown.split(","))) if server.is_mariadb else shown
 
 
 def promote(replica: LocalServer) -> None:
-    """Let a replica no longer be one."""
+    """Make a replica an independent server."""
     word = "REPLICA" if _is_new(replica) else "SLAVE"
     replica.execute(f"STOP {word}", f"RESET {word} ALL")
 
 
 def stop_applying(replica: LocalServer) -> None:
-    """Let a replica lag."""
+    """Stop the replica's replication, so that it lags."""
     replica.execute("STOP REPLICA" if _is_new(replica) else "STOP SLAVE")
 
 
 def start_applying(replica: LocalServer) -> None:
-    """Let it catch up."""
+    """Start the replica's replication again, so that it catches up."""
     replica.execute("START REPLICA" if _is_new(replica) else "START SLAVE")
 
 

@@ -1,7 +1,7 @@
-"""A seeded mix of changes, written to a real MySQL by several connections at once.
+"""A random mix of changes, written to a real MySQL by several connections at once.
 
-What each writer does depends on the seed only (see `workload_writer`); how the writers interleave
-is up to the server, as in life. What must reach a consumer is counted from the server's own
+The operations of each writer depend only on the seed (see `workload_writer`). The server determines
+how the writers interleave. The changes that a consumer must receive are counted from the server's
 answers (affected rows).
 """
 
@@ -23,14 +23,14 @@ class Workload:
 
     Parameters
     ----------
-    database : must be empty; the tables are made here.
+    database : must be empty; the tables are created here.
     writers : connections that write at the same time.
-    rate : changes a second that all writers together aim at; None is as fast as they can.
+    rate : target of all writers together, in changes per second; None is as fast as possible.
 
     Attributes
     ----------
-    changes : row changes of wanted tables that are committed.
-    rotations, rollbacks, transactions : what else happened.
+    changes : number of committed row changes of captured tables.
+    rotations, rollbacks, transactions : numbers of these.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Workload:
             thread.join()
 
     def allow(self, changes: int) -> None:
-        """Let the writers go on until so many changes are committed in all."""
+        """Let the writers continue until `changes` changes are committed in total."""
         with self._changed:
             self._quota = changes
             self._changed.notify_all()
@@ -85,13 +85,13 @@ class Workload:
 
     @property
     def used_up(self) -> bool:
-        """Whether the writers have done what they may. Raises what a writer raised."""
+        """Whether the writers have reached the quota. Raises the error of a writer."""
         if self._error is not None:
             raise self._error
         return self.changes >= self._quota
 
     def finish(self, timeout: float = 300.0) -> None:
-        """Wait until the quota is used up and no writer is in the middle of anything."""
+        """Wait until the quota is used up and all writers have ended."""
         with self._changed:
             finished = self._changed.wait_for(
                 lambda: self._error is not None or self.changes >= self._quota, timeout
@@ -124,7 +124,7 @@ class Workload:
                         self.transactions += 1
                         self._changed.notify_all()
                     self._ended.wait(max(0.0, begun + done * self._pause - monotonic()))
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised by `used_up`
             with self._changed:
                 self._error = error
                 self._changed.notify_all()

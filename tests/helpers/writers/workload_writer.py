@@ -1,14 +1,14 @@
-"""What one connection of the workload writes: operations drawn from a seed.
+"""The operations of one connection of the workload, drawn from a seed.
 
-A writer draws its operations from a generator of its own and owns the keys it makes, so what it
-does depends on the seed only.
+Each writer has its own random generator and its own keys, so its operations depend only on the
+seed.
 
 ====================  ==============================================================================
 customers             InnoDB, most string and date types, several charsets
 orders, order_lines   InnoDB, numbers and times; a key of two columns
 audit                 InnoDB without a primary key
-counters              MyISAM: its rows are written at once and stay when the transaction rolls back
-sessions              InnoDB, not wanted: excluded from what is read
+counters              MyISAM: its rows are written immediately, and stay after a rollback
+sessions              InnoDB, not captured: excluded by the source's options
 ====================  ==============================================================================
 """
 
@@ -82,16 +82,16 @@ _ASTRAL = "\U0001f600\U00010348汉字"
 
 
 class Writer:
-    """One connection's operations.
+    """The operations of one connection.
 
     Parameters
     ----------
-    number : of this writer, from 0. The first one begins a new binlog file now and then.
-    writers : how many there are in all; each makes every `writers`-th key.
+    number : of this writer, from 0. The first one also rotates the binlog regularly.
+    writers : number of all writers; each uses every `writers`-th key.
 
     Attributes
     ----------
-    rotations, rollbacks : how often it has begun a new file, and rolled back.
+    rotations, rollbacks : numbers of binlog rotations and of rollbacks by this writer.
     """
 
     def __init__(
@@ -129,14 +129,14 @@ class Writer:
         self._operations = [operation for _, operation in choices]
         self._weights = [weight for weight, _ in choices]
         self._execute("SET time_zone = '+00:00'")
-        # Without gap locks writers that touch neighbouring keys do not deadlock.
+        # Without gap locks, writers that change neighboring keys do not deadlock.
         self._execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        # With GTIDs, MySQL refuses MyISAM inside of a transaction.
+        # With GTIDs, MySQL rejects changes of MyISAM tables inside a transaction.
         self._execute("SHOW GLOBAL VARIABLES LIKE 'enforce_gtid_consistency'")
         self._mixes_engines = ("enforce_gtid_consistency", "ON") not in self._cursor.fetchall()
 
     def operation(self) -> int:
-        """Do what comes next; how many rows of wanted tables it changed."""
+        """Run the next operation; return the number of changed rows of captured tables."""
         self._operations_done += 1
         if self._number == 0 and self._operations_done % 150 == 0:
             self._execute("FLUSH BINARY LOGS")
@@ -260,7 +260,7 @@ class Writer:
         return 0
 
     def _to_savepoint(self) -> int:
-        """Rows after a savepoint that is rolled back to are not in the log."""
+        """Roll back to a savepoint: the rows after it are not in the binlog."""
         self._execute("BEGIN")
         done = self._insert_customers(2)
         kept = self._orders[:]
@@ -293,7 +293,7 @@ class Writer:
         )
 
     def _myisam_in_rolled_back(self) -> int:
-        """The MyISAM rows stay, and are logged in a group of their own."""
+        """Roll back after a change of MyISAM rows, which stay and are logged separately."""
         kept = self._customers[:]
         done = 0 if self._mixes_engines else self._myisam()
         self._execute("BEGIN")
@@ -317,7 +317,7 @@ class Writer:
         rows = self._random.randrange(1, 4)
         self._audited += 1
         what = self._text(400)
-        # Equal rows on purpose: nothing but their number tells them apart.
+        # Equal rows on purpose: a consumer can only count them.
         self._audits_left += rows
         return self._many("INSERT INTO audit VALUES", [(self._number, self._audited, what)] * rows)
 
@@ -453,10 +453,10 @@ class Writer:
         return self._cursor.execute(sql, arguments or None)
 
     def _changed(self, sql: str, *arguments: Any) -> int:
-        """Execute a statement; how many rows it changed, as the server counts them."""
+        """Execute a statement; return how many rows it changed, as the server counts them."""
         return self._execute(sql, *arguments)
 
     def _many(self, insert: str, rows: list[tuple[Any, ...]]) -> int:
-        """One INSERT of several rows."""
+        """Execute one INSERT of several rows; return their number."""
         marks = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
         return self._execute(f"{insert} {marks}", *[value for row in rows for value in row])

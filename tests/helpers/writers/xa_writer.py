@@ -1,4 +1,4 @@
-"""Random XA histories on a real server: prepared, committed, rolled back, and in one phase."""
+"""Random XA transactions on a real server: prepared, committed, rolled back, and in one phase."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _KNOWN_XID = 1440  # XAER_DUPID
 
 @dataclass
 class _Transaction:
-    """One that is prepared.
+    """A prepared XA transaction.
 
     session : None if it has ended.
-    ids : of the rows that it has changed, which are locked.
+    ids : of the rows that it changed and locks.
     """
 
     xid: str
@@ -35,9 +35,9 @@ class _Transaction:
 
 @dataclass
 class XaWriter:
-    """Writes to the tables t and x of a database, one step after another.
+    """A writer to the tables t and x of a database that runs one random step at a time.
 
-    restart : restarts the server; None if it can't be.
+    restart : restarts the server; None if that is not possible.
     """
 
     server: Server
@@ -50,7 +50,7 @@ class XaWriter:
         self._ids = 0
         self._names = os.urandom(4).hex()
         self._count = 0
-        # Earlier servers roll it back.
+        # Servers before 5.7 roll back a prepared transaction when its session ends.
         self._outlives_session = not self.server.version().startswith(("5.5.", "5.6."))
         for table in "tx":
             self.server.execute(
@@ -72,24 +72,24 @@ class XaWriter:
         self.random.choices(list(steps), list(steps.values()))[0]()
 
     def finish(self) -> None:
-        """Decide what is still prepared."""
+        """Commit or roll back all transactions that are still prepared."""
         while self.prepared:
             self.random.choice([self._commit, self._commit, self._roll_back])()
 
     def forget(self) -> None:
-        """Roll back what a failed test leaves, which would lock its tables without end."""
+        """Roll back the prepared transactions of a failed test, which would lock its tables."""
         with suppress(pymysql.MySQLError):
             while self.prepared:
                 self._roll_back()
 
     def _session(self) -> Any:
-        # Without locks of gaps, only rows in `_Transaction.ids` are locked.
+        # Without gap locks, only the rows in `_Transaction.ids` are locked.
         isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
         return self.server.connect(database=self.database, autocommit=True, init_command=isolation)
 
     def _new_xid(self) -> str:
         self._count += 1
-        # Some are used again.
+        # Some XIDs are used again.
         number = self._count if self.random.random() < 0.7 else 0
         xid = f"'{self._names}{number}'"
         taken = {each.xid for each in self.prepared}
@@ -102,7 +102,7 @@ class XaWriter:
         try:
             with session.cursor() as cursor:
                 xid = self._start(cursor)
-                # One without changes would be forgotten when its session ends.
+                # A prepared transaction without changes would be lost when its session ends.
                 self._ids += 1
                 cursor.execute(f"INSERT INTO x VALUES ({self._ids}, 'first')")
                 ids = self._statements(cursor)
@@ -120,7 +120,7 @@ class XaWriter:
             try:
                 cursor.execute(f"XA START {xid}")
             except pymysql.MySQLError as error:
-                # 5.7 may still know one for a moment after it was decided.
+                # 5.7 may keep an XID for a moment after its transaction has ended.
                 if error.args[0] != _KNOWN_XID:
                     raise
             else:
@@ -146,7 +146,7 @@ class XaWriter:
         session = one.session or self._session()
 
         def decided() -> bool:
-            # The server may still be about to take it from a session that has ended.
+            # The server may not yet have detached it from its session, which has ended.
             try:
                 with session.cursor() as cursor:
                     cursor.execute(f"XA {how} {one.xid}")

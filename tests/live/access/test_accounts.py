@@ -1,4 +1,4 @@
-"""Accounts that may not log in, or not now: each is told by what is the matter with it."""
+"""Accounts that cannot log in, or cannot log in now: each error states the reason."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSett
 
 USER = "reader_login"
 ACCOUNT = f"{USER}@'%'"
-# Else an account that comes again goes on with the counts of the last one of its name.
+# Otherwise a recreated account continues with the counts of the last one of its name.
 FORGET = "FLUSH USER_RESOURCES"
 NewAccount = Callable[..., ServerSettings]
 
 
 @pytest.fixture
 def account(any_server: Server) -> Iterator[NewAccount]:
-    """``account(*statements)``: how our client connects as a user of whom the statements are."""
+    """``account(*statements)`` creates a user with these statements and returns its settings."""
     yield from _account_of(any_server)
 
 
@@ -43,7 +43,7 @@ def _account_of(server: Server) -> Iterator[NewAccount]:
 
 def _refusal(settings: ServerSettings) -> MySQLBinlogError:
     with pytest.raises(MySQLBinlogError) as caught, ReplicaClient.connect(settings) as client:
-        client.query("SELECT 1")  # MariaDB lets an expired password in, to be changed
+        client.query("SELECT 1")  # MariaDB accepts an expired password, to let it be changed
     assert "s3cret" not in caught.value.message
     return caught.value
 
@@ -53,14 +53,14 @@ def _connect_often(settings: ServerSettings, stack: ExitStack) -> None:
         stack.enter_context(ReplicaClient.connect(settings))
 
 
-def test_an_expired_password(account: NewAccount) -> None:
+def test_expired_password_raises_access_denied_error(account: NewAccount) -> None:
     error = _refusal(account(f"ALTER USER {ACCOUNT} PASSWORD EXPIRE"))
     assert type(error) is AccessDeniedError
     assert "the account's password has expired" in error.message
     assert error.message.endswith("ALTER USER … IDENTIFIED BY a new one")
 
 
-def test_a_locked_account(any_server: Server, account: NewAccount) -> None:
+def test_locked_account_raises_access_denied_error(any_server: Server, account: NewAccount) -> None:
     if any_server.version().startswith("5.6"):
         pytest.skip("accounts can be locked from 5.7.6 on")
     error = _refusal(account(f"ALTER USER {ACCOUNT} ACCOUNT LOCK"))
@@ -70,23 +70,27 @@ def test_a_locked_account(any_server: Server, account: NewAccount) -> None:
 
 
 def _limited(server: Server) -> str:
-    """What a statement that limits the account begins with: 5.6 has one, and 9.x only the other."""
+    """Return the start of a statement that limits the account: 5.6 has GRANT, 9.x ALTER."""
     return (
         f"GRANT USAGE ON *.* TO {ACCOUNT}" if "5.6" in server.version() else f"ALTER USER {ACCOUNT}"
     )
 
 
-def test_an_account_that_requires_tls(any_server: Server, account: NewAccount) -> None:
+def test_account_that_requires_tls_raises_access_denied_error_without_tls(
+    any_server: Server, account: NewAccount
+) -> None:
     error = _refusal(account(f"{_limited(any_server)} REQUIRE SSL"))
     assert type(error) is AccessDeniedError
     assert "an account or a server that requires TLS gives the same error" in error.message
 
 
-def test_a_server_that_requires_tls(any_server: Server, account: NewAccount) -> None:
+def test_server_that_requires_tls_raises_access_denied_error_without_tls(
+    any_server: Server, account: NewAccount
+) -> None:
     if not any_server.execute("SHOW GLOBAL VARIABLES LIKE 'require_secure_transport'"):
         pytest.skip("from 5.7.8 on")
     settings = account()
-    # Nobody can connect any more but over TLS, if there is any.
+    # From here on, new connections need TLS, if the server supports it.
     with any_server.connect() as administrator, administrator.cursor() as cursor:
         try:
             cursor.execute("SET GLOBAL require_secure_transport = ON")
@@ -105,11 +109,11 @@ def test_a_server_that_requires_tls(any_server: Server, account: NewAccount) -> 
     ("limit", "connections"),
     [("MAX_USER_CONNECTIONS", 1), ("MAX_CONNECTIONS_PER_HOUR", 1), ("MAX_QUERIES_PER_HOUR", 3)],
 )
-def test_an_account_that_has_used_up_what_it_may(
+def test_account_over_its_resource_limit_raises_lost_connection_error(
     any_server: Server, account: NewAccount, limit: str, connections: int
 ) -> None:
     settings = account(f"{_limited(any_server)} WITH {limit} {connections}")
-    # As an error of this kind it is tried again.
+    # An error of this kind is retried.
     with ExitStack() as stack, pytest.raises(LostConnectionError) as caught:
         _connect_often(settings, stack)
     assert caught.value.code == 1226
@@ -117,7 +121,9 @@ def test_an_account_that_has_used_up_what_it_may(
     assert "lower the option maxConnections" in caught.value.message
 
 
-def test_all_connections_of_an_account(any_server: Server, account: NewAccount) -> None:
+def test_reached_max_user_connections_raises_lost_connection_error(
+    any_server: Server, account: NewAccount
+) -> None:
     if any_server.is_mariadb:
         pytest.skip("a limit that it did not have when it started can't be set")
     settings = account()
@@ -132,7 +138,7 @@ def test_all_connections_of_an_account(any_server: Server, account: NewAccount) 
     assert "raise max_user_connections" in error.message
 
 
-def test_a_password_that_needs_tls_or_another_package(
+def test_sha256_password_without_cryptography_raises_access_denied_error(
     any_server: Server, account: NewAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if any_server.is_mariadb or any_server.version().startswith("5.6"):
@@ -153,7 +159,7 @@ def account_of_9(mysql9: Server) -> Iterator[NewAccount]:
     yield from _account_of(mysql9)
 
 
-def test_the_default_login_of_mysql_9_with_and_without_tls(
+def test_caching_sha2_password_needs_tls_or_cryptography(
     mysql9: Server, account_of_9: NewAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = account_of_9(
@@ -164,10 +170,10 @@ def test_the_default_login_of_mysql_9_with_and_without_tls(
         error = _refusal(settings)
         assert type(error) is AccessDeniedError
         assert "set sslMode=REQUIRED, or install the package cryptography" in error.message
-        # TLS protects the password: no key of the server is needed.
+        # TLS protects the password, so no key of the server is needed.
         with ReplicaClient.connect(replace(settings, ssl_mode="REQUIRED")):
             pass
-    # The server remembers a password that it has seen, and asks for less then.
+    # The server caches a verified password and then needs less; FLUSH PRIVILEGES clears the cache.
     mysql9.execute("FLUSH PRIVILEGES")
     with ReplicaClient.connect(settings):
         pass

@@ -1,4 +1,4 @@
-"""SELECT on some columns of a table: information_schema then shows those alone."""
+"""SELECT grants on some columns of a table: information_schema shows only those columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRANTS = f"GRANT {{}} TO {USER}@'%'"
 
 @pytest.fixture
 def database(any_server: Server, any_database: str) -> Iterator[str]:
-    """With a table that the account may see, and others of which it may see some columns."""
+    """Yield a database with one fully visible table, and others with some visible columns."""
     any_server.execute(
         f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
         GRANTS.format("REPLICATION SLAVE, REPLICATION CLIENT ON *.*"),
@@ -38,10 +38,10 @@ def database(any_server: Server, any_database: str) -> Iterator[str]:
     any_server.execute(f"DROP USER {USER}@'%'")
 
 
-def test_tables_that_are_not_wanted(
+def test_partly_granted_tables_are_ignored_if_not_captured(
     any_server: Server, database: str, new_stream: NewStream
 ) -> None:
-    """They are as unknown as tables that the account may not see at all."""
+    """To the stream, they are as unknown as tables that the account cannot see at all."""
     stream: Spark = new_stream(any_server, f"{database}.seen", **READER)
     start = stream.initial()
     start = stream.latest(start)
@@ -56,7 +56,7 @@ def test_tables_that_are_not_wanted(
 
 
 @pytest.mark.parametrize("table", ["no_key", "no_middle", "no_last"])
-def test_a_table_that_is_wanted(
+def test_captured_table_with_partial_column_grants_is_rejected(
     any_server: Server, database: str, new_stream: NewStream, table: str
 ) -> None:
     stream: Spark = new_stream(any_server, f"{database}.{table}", **READER)
@@ -65,5 +65,5 @@ def test_a_table_that_is_wanted(
     assert f"GRANT SELECT ON `{database}`.`{table}` to this account" in caught.value.message
     assert caught.value.table == f"{database}.{table}"
     any_server.execute(GRANTS.format(f"INSERT ON `{database}`.`{table}`"))
-    # It may now see all of them.
+    # With the INSERT grant, the account can see all columns.
     assert stream.initial()["file"]

@@ -1,4 +1,4 @@
-"""A server whose global settings are meant for other clients: our answers are the same."""
+"""Global settings that are meant for other clients do not change what this package reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 BROAD = ", ".join(f"`{'column of many letters ' * 2}{n:02d}` INT" for n in range(40))
 LABELS = ",".join(f"'label {n} {'x' * 40}'" for n in range(60))
 
-# Of MariaDB.
+# Settings of MariaDB.
 IDLE_TIMEOUTS = (
     "idle_transaction_timeout",
     "idle_readonly_transaction_timeout",
@@ -24,7 +24,7 @@ IDLE_TIMEOUTS = (
 
 @pytest.fixture
 def described(any_server: Server, any_database: str) -> str:
-    """A database with more than a handful of tables and columns, and long texts."""
+    """Return a database with many tables and columns, and with long texts."""
     any_server.execute(
         *(f"CREATE TABLE t{n} (id INT PRIMARY KEY, a CHAR(9), b INT, c INT)" for n in range(9)),
         f"CREATE TABLE broad (id INT PRIMARY KEY, e ENUM({LABELS}), {BROAD})",
@@ -49,7 +49,7 @@ def described(any_server: Server, any_database: str) -> str:
     ],
     ids=["rows", "joins", "others"],
 )
-def test_a_description_is_the_same(
+def test_global_settings_do_not_change_the_schemas_read(
     any_server: Server, described: str, values: dict[str, object]
 ) -> None:
     expected = schemas_of(any_server, described)
@@ -58,8 +58,10 @@ def test_a_description_is_the_same(
         assert schemas_of(any_server, described) == expected
 
 
-def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_database: str) -> None:
-    """It is run for accounts that are no administrator's."""
+def test_init_connect_does_not_change_names_and_session_settings(
+    any_server: Server, any_database: str
+) -> None:
+    """init_connect runs only for accounts that are not administrators."""
     user = "reader_init"
     any_server.execute(
         f"CREATE TABLE `{any_database}`.`größe_€` (`é` INT PRIMARY KEY)",
@@ -89,7 +91,7 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
     assert abs(clock - time()) < 3600
 
 
-def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Server) -> None:
+def test_session_overrides_global_settings_that_change_results(any_server: Server) -> None:
     values = {
         "sql_select_limit": 3,
         "sql_big_selects": 0,
@@ -144,8 +146,8 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
     assert dict(zip(known, found, strict=True)) == expected
 
 
-def test_a_long_query_is_not_cut_short(any_server: Server) -> None:
-    """MySQL's limit is in milliseconds, MariaDB's in seconds; before 5.7.8 there was none."""
+def test_global_query_time_limits_do_not_interrupt_queries(any_server: Server) -> None:
+    """MySQL's limit is in milliseconds, MariaDB's in seconds; MySQL before 5.7.8 has none."""
     limits = {"max_execution_time": 1, "max_statement_time": 0.001}
     with globally(any_server, limits) as known, client_of(any_server) as client:
         assert client.query("SELECT SLEEP(0.05) FROM information_schema.ENGINES LIMIT 1") == [(0,)]

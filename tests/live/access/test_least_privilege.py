@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, Unkn
 USER = "least@'%'"
 STREAM = ("REPLICATION SLAVE ON *.*", "REPLICATION CLIENT ON *.*", "SELECT ON {}.*")
 SNAPSHOT = (*STREAM, "PROCESS ON *.*")
-# The grant that is missing, and the error's type and words; the rest of the words are the server's.
+# The missing grant, the error's type and its words; the rest of the text is the server's.
 MISSING: list[tuple[str, type[MySQLBinlogError], str]] = [
     ("REPLICATION SLAVE ON *.*", AccessDeniedError, "REPLICATION SLAVE"),
     ("REPLICATION CLIENT ON *.*", AccessDeniedError, "REPLICATION CLIENT"),
@@ -26,7 +26,7 @@ Run = Callable[..., list[int]]
 
 @pytest.fixture
 def run(any_server: Server, any_database: str) -> Iterator[Run]:
-    """``run(grants, **options)``: the ids that a stream of such an account delivers."""
+    """``run(grants, **options)`` returns the ids that a stream of such an account delivers."""
     any_server.execute(
         f"CREATE USER {USER} IDENTIFIED BY 's3cret'",
         f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)",
@@ -55,16 +55,16 @@ def run(any_server: Server, any_database: str) -> Iterator[Run]:
     any_server.execute(f"DROP USER {USER}")
 
 
-def test_a_stream_with_the_documented_grants(run: Run) -> None:
+def test_documented_grants_are_sufficient_for_a_stream(run: Run) -> None:
     assert run(STREAM) == [2]
 
 
-def test_a_snapshot_with_the_documented_grants(run: Run) -> None:
+def test_documented_grants_are_sufficient_for_a_snapshot(run: Run) -> None:
     assert sorted(set(run(SNAPSHOT, startingOffset="snapshot"))) == [1, 2]
 
 
 @pytest.mark.parametrize(("missing", "kind", "words"), MISSING, ids=[each[0] for each in MISSING])
-def test_without_one_of_them_the_error_names_it(
+def test_error_for_a_missing_grant_names_the_grant(
     run: Run, missing: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
     grants = tuple(grant for grant in SNAPSHOT if grant != missing)

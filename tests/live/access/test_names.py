@@ -1,4 +1,4 @@
-"""Which letters are one in the names of columns, by what real servers refuse."""
+"""Letters that are equal in column names, derived from the names that real servers reject."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pyspark_mysqlbinlog.names import fold
 _LETTERS = [chr(code) for code in range(0x80, 0x10000) if not 0xD800 <= code < 0xE000]
 
 
-def test_letters_of_two_cases(any_server: Server, any_database: str) -> None:
-    """All that anybody takes for an upper case letter."""
+def test_column_names_are_case_folded_as_on_the_server(
+    any_server: Server, any_database: str
+) -> None:
+    """Every letter that Python's `str.lower` changes is compared."""
     server = f"CREATE TABLE `{any_database}`.t"
     wrong = []
     with any_server.connect() as connection:
@@ -32,7 +34,7 @@ def test_letters_of_two_cases(any_server: Server, any_database: str) -> None:
             if is_same != (fold(letter) == fold(other)):
                 wrong.append((letter, other))
     if any_server.name == MariaDB11Server.name:
-        # It has other rules, of Unicode 14: docs/reference/limitations.md.
+        # It has other rules, those of Unicode 14: see docs/reference/limitations.md.
         assert len(wrong) == 479
         assert [letter for letter, _ in wrong if fold(letter) != letter] == [*"İ\u2126\u212a\u212b"]
     else:

@@ -1,4 +1,4 @@
-"""Patterns that meet no table, and accounts that may not see what a pattern wants."""
+"""Patterns that match no table, and accounts that cannot see the tables of a pattern."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Account = Callable[..., dict[str, str]]
 
 @pytest.fixture(autouse=True)
 def new_process() -> None:
-    """As if nothing had been said yet."""
+    """Forget which warnings have been logged, as in a new process."""
     forget_warnings()
 
 
@@ -31,7 +31,7 @@ def database(any_server: Server, any_database: str) -> str:
 
 @pytest.fixture
 def account(any_server: Server, database: str) -> Iterator[Account]:
-    """``account("SELECT ON …")``: the options that log a new user in, with these grants."""
+    """``account("SELECT ON …")`` returns the login options of a new user with these grants."""
     any_server.execute(f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'")
 
     def grant(*grants: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def _refused(stream: Spark) -> str:
     return caught.value.message
 
 
-def test_a_pattern_that_meets_no_table(
+def test_pattern_that_matches_no_table_gives_a_warning(
     any_server: Server, database: str, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
@@ -60,7 +60,7 @@ def test_a_pattern_that_meets_no_table(
     assert record.getMessage().startswith(f"option tables: x{database}.* matches no table now")
 
 
-def test_an_account_that_may_not_see_what_a_pattern_wants(
+def test_pattern_without_select_grant_raises_access_denied_error(
     any_server: Server, database: str, new_stream: NewStream, account: Account
 ) -> None:
     reader = account()
@@ -69,13 +69,13 @@ def test_an_account_that_may_not_see_what_a_pattern_wants(
     assert "GRANT SELECT ON *.* to this account" in _refused(
         new_stream(any_server, f"{database[:-1]}?.*", **reader)
     )
-    # Rows without names need no SELECT.
+    # If column names are not read from the server, no SELECT is needed.
     for more in ({"onUnknownSchema": "positional"}, {"startingOffset": "earliest"}):
         tables = f"{database}.*"
         assert new_stream(any_server, tables, **(reader | more)).initial()["file"]
 
 
-def test_all_tables_and_an_account_that_sees_one_database(
+def test_all_tables_with_select_on_one_database_only_is_rejected(
     any_server: Server, database: str, new_stream: NewStream, account: Account
 ) -> None:
     reader = account(f"SELECT ON `{database}`.*")
@@ -87,7 +87,7 @@ def test_all_tables_and_an_account_that_sees_one_database(
     assert new_stream(any_server, None, **(reader | {"excludeTables": "other.*"})).initial()["file"]
 
 
-def test_a_pattern_that_reaches_further_than_the_account_sees(
+def test_pattern_beyond_the_granted_tables_gives_a_warning(
     any_server: Server,
     database: str,
     new_stream: NewStream,
@@ -101,10 +101,10 @@ def test_a_pattern_that_reaches_further_than_the_account_sees(
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
-def test_tables_that_describe_themselves_are_refused(
+def test_mariadb_pattern_without_select_grant_is_rejected_for_any_metadata(
     mariadb: Server, new_stream: NewStream, metadata: str
 ) -> None:
-    """With FULL, too: rows of a system-versioned table look like those of any other."""
+    """FULL is not enough: rows of a system-versioned table look like those of any other."""
     (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
     mariadb.execute(
         "CREATE DATABASE described",
@@ -125,7 +125,7 @@ def test_tables_that_describe_themselves_are_refused(
         )
 
 
-# An account that may only see the table through a role, which is not active.
+# An account that can see the table only through a role, which is not active.
 BY_ROLE = (
     "CREATE DATABASE by_role",
     "CREATE TABLE by_role.t (id INT PRIMARY KEY)",
@@ -137,10 +137,10 @@ BY_ROLE = (
 )
 
 
-def test_active_roles_and_partial_revokes_count(
+def test_select_by_inactive_role_or_with_partial_revoke_is_rejected_on_mysql(
     mysql9: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As for information_schema: a role that is not active grants nothing."""
+    """As in information_schema, a role that is not active grants nothing."""
     mysql9.execute(
         "SET GLOBAL partial_revokes = ON",
         *BY_ROLE,
@@ -171,8 +171,10 @@ def test_active_roles_and_partial_revokes_count(
         )
 
 
-def test_a_role(mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture) -> None:
-    """What it grants counts where it is set, as it does for information_schema."""
+def test_select_by_role_counts_only_if_the_role_is_active_on_mariadb(
+    mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in information_schema, a role's grants count only while the role is set."""
     mariadb.execute(
         *BY_ROLE,
     )

@@ -1,4 +1,4 @@
-"""The test servers themselves: what the other tests rely on must hold."""
+"""The test servers themselves: properties that other tests rely on."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def server(request: pytest.FixtureRequest) -> Server:
     return found
 
 
-def test_it_logs_rows_with_full_images_and_checksums(server: Server) -> None:
+def test_started_server_logs_full_row_images_with_checksums(server: Server) -> None:
     names = ["log_bin", "binlog_format", "binlog_row_image", "binlog_checksum"]
     values = server.execute("SELECT " + ", ".join(f"@@global.{name}" for name in names))
     assert values == [(1, "ROW", "FULL", "CRC32")]
 
 
-def test_rotate_begins_the_next_file(server: Server) -> None:
+def test_rotate_starts_the_next_binlog_file(server: Server) -> None:
     before = server.binlog_files()
     server.rotate()
     after = server.binlog_files()
@@ -45,7 +45,7 @@ def test_rotate_begins_the_next_file(server: Server) -> None:
     assert server.position() == after[-1]
 
 
-def test_changes_are_logged(server: Server) -> None:
+def test_inserts_on_started_server_are_logged_as_row_events(server: Server) -> None:
     start = server.position()
     server.execute(
         "CREATE DATABASE changes_are_logged",
@@ -62,7 +62,7 @@ def test_changes_are_logged(server: Server) -> None:
     server.execute("DROP DATABASE changes_are_logged")
 
 
-def test_a_plain_account_can_log_in(server: Server) -> None:
+def test_account_logs_in_only_with_its_password(server: Server) -> None:
     server.execute(
         "CREATE USER 'reader'@'%' IDENTIFIED BY 'secret'",
         "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'reader'@'%'",
@@ -75,7 +75,9 @@ def test_a_plain_account_can_log_in(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", [MySQL56Server, MariaDBServer])
-def test_restart_crash_and_stop(kind: type[LocalServer]) -> None:
+def test_server_keeps_data_after_restart_and_kill_and_removes_it_at_the_end(
+    kind: type[LocalServer],
+) -> None:
     if reason := kind.missing():
         pytest.skip(reason)  # the fixtures above fail in CI
     with kind() as server:
@@ -99,7 +101,7 @@ def test_restart_crash_and_stop(kind: type[LocalServer]) -> None:
         os.kill(pid, 0)
 
 
-def test_options_win_over_the_defaults() -> None:
+def test_server_options_override_the_defaults() -> None:
     if reason := MySQL56Server.missing():
         pytest.skip(reason)  # the fixtures above fail in CI
     options = ["--binlog-format=STATEMENT", "--skip-log-bin", "--lower-case-table-names=1"]
@@ -108,21 +110,21 @@ def test_options_win_over_the_defaults() -> None:
         assert server.execute(f"SELECT {names}") == [(0, "STATEMENT", 1)]
 
 
-def test_a_server_that_does_not_start_says_why() -> None:
+def test_failed_server_start_reports_the_reason() -> None:
     if reason := MySQL56Server.missing():
         pytest.skip(reason)  # the fixtures above fail in CI
     with pytest.raises(ServerStartError, match="unknown option '--no-such-option'"):
         MySQL56Server(["--no-such-option"]).start()
 
 
-def test_two_servers_have_two_identities(mysql56: Server) -> None:
+def test_two_servers_have_different_uuids_and_ports(mysql56: Server) -> None:
     with MySQL56Server() as other:
         uuids = {server.execute("SELECT @@server_uuid")[0] for server in (mysql56, other)}
         assert len(uuids) == 2
         assert other.port != mysql56.port
 
 
-def test_tls(tmp_path: Path) -> None:
+def test_tls_connection_fails_for_clients_that_trust_another_authority(tmp_path: Path) -> None:
     if reason := MariaDBServer.missing():
         pytest.skip(reason)  # the fixtures above fail in CI
     made = write_certificates(tmp_path)
@@ -139,10 +141,10 @@ def test_tls(tmp_path: Path) -> None:
             server.connect(ssl=distrusting)
 
 
-# --- the captured logs
+# --- the recorded binlogs
 
 
-def test_every_captured_file_knows_its_name() -> None:
+def test_original_name_of_every_recorded_file_is_found() -> None:
     names = {file.name: original_name(file) for file in CAPTURED.glob("*.binlog")}
     assert len(names) == 24
     assert names["rotations.001.binlog"] == "mysql-bin.000002"
@@ -153,13 +155,13 @@ def test_every_captured_file_knows_its_name() -> None:
 @pytest.mark.parametrize(
     ("scenario", "events"),
     [
-        # file by file, as many as the file holds
+        # the number of events in each file
         ("rotations", [37, 33, 35, 35, 3]),
         ("gtid_no_checksum", [46, 9]),
         ("json_docs", [370]),
     ],
 )
-def test_captured_logs_are_served(
+def test_recorded_logs_are_served_with_their_names_and_events(
     serve_captured: Callable[[str], Server], scenario: str, events: list[int]
 ) -> None:
     files = captured_files(scenario)
@@ -177,7 +179,7 @@ def test_captured_logs_are_served(
 # --- servers by URL
 
 
-def test_external_server_reads_its_url(mysql56: Server) -> None:
+def test_external_server_connects_by_its_url(mysql56: Server) -> None:
     mysql56.execute("GRANT ALL ON *.* TO 'ext'@'%' IDENTIFIED BY 'p@ss:w/rd'")
     server = ExternalServer(f"mysql://ext:p%40ss%3Aw%2Frd@127.0.0.1:{mysql56.port}")
     assert server.start().version().startswith("5.6.24")
@@ -185,7 +187,7 @@ def test_external_server_reads_its_url(mysql56: Server) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "http://u:hidden@h", "mysql://h:1", "mysql://u:hidden@"])
-def test_external_server_refuses_other_urls(url: str) -> None:
+def test_external_server_rejects_invalid_urls_without_showing_passwords(url: str) -> None:
     with pytest.raises(ValueError, match="mysql://user:password@host:port") as caught:
         ExternalServer(url)
     assert "hidden" not in str(caught.value)

@@ -1,7 +1,7 @@
-"""A snapshot and a stream under global settings of the server give what SELECT shows by default.
+"""Snapshots and streams under changed global settings give what SELECT shows by default.
 
-See `helpers/writers/global_settings.py`; the account has no SUPER. A retry would hide that reading
-a chunk failed, so no attempt may fail.
+See `helpers/writers/global_settings.py`; the account has no SUPER. A retry would hide a failed
+read of a chunk, so no attempt may fail.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def no_second_try(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_second_try")
 @pytest.mark.parametrize("group", GROUPS)
-def test_rows_under_global_settings(
+def test_global_settings_do_not_change_snapshot_and_streamed_rows(
     server: Server, tables: Tables, account: Account, group: str
 ) -> None:
     if group == "oracle" and server.is_mysql9():
@@ -85,19 +85,21 @@ def test_rows_under_global_settings(
         if "binlog_row_image" not in GROUPS[group]:
             assert_snapshot_and_changes(tables, account)
             return
-        # What a session writes depends on its own settings.
+        # Row images depend on the writing session's settings, which are set when it connects.
         with server.connect() as connection, connection.cursor() as writer:
             assert_snapshot_and_changes(tables, account, writer=writer)
 
 
 @pytest.mark.usefixtures("no_second_try")
-def test_rows_after_an_init_connect(server: Server, tables: Tables, account: Account) -> None:
+def test_init_connect_does_not_change_snapshot_and_streamed_rows(
+    server: Server, tables: Tables, account: Account
+) -> None:
     with globally(server, {"init_connect": INIT_CONNECT}):
         assert_snapshot_and_changes(tables, account)
 
 
 @pytest.mark.parametrize("init", ["SET autocommit = 0", "START TRANSACTION"])
-def test_no_transaction_stays_open_between_the_batches_of_a_load(
+def test_no_transaction_stays_open_between_snapshot_batches(
     server: Server, tables: Tables, account: Account, init: str
 ) -> None:
     """Otherwise the planner would read a stale view, and ALTER TABLE would wait for it."""
@@ -127,14 +129,14 @@ def test_no_transaction_stays_open_between_the_batches_of_a_load(
     assert {row["number"] for row in loaded if row["more"] == 7} == numbers
 
 
-def test_an_init_connect_that_fails(server: Server, account: Account) -> None:
+def test_failing_init_connect_raises_final_server_error(server: Server, account: Account) -> None:
     settings = server.settings(**account, ssl_mode="DISABLED")
     with (
         globally(server, {"init_connect": "SELECT no_such_column"}),
         pytest.raises(ServerError, match="the global init_connect fails for this account") as error,
     ):
         ReplicaClient.connect(settings)
-    # Another try would find the same.
+    # Another attempt would fail in the same way.
     assert not isinstance(error.value, LostConnectionError)
 
 
@@ -142,8 +144,10 @@ LANGUAGES = ("de_DE", "ja_JP")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_refuses_a_dump_is_told_apart_in_every_language(server: Server, language: str) -> None:
-    """The texts of error 1236 are not translated: not even in a session of that language."""
+def test_dump_errors_are_distinguished_in_every_server_language(
+    server: Server, language: str
+) -> None:
+    """The texts of error 1236 are not translated, not even in a session of that language."""
     file, end = server.position()
     refusals: list[tuple[str, int, type[Exception]]] = [
         ("no-such-file.000001", 4, BinlogPurgedError),
@@ -163,7 +167,7 @@ def test_what_refuses_a_dump_is_told_apart_in_every_language(server: Server, lan
             ReplicaClient.connect(server.settings(password="wrong", ssl_mode="DISABLED"))
 
 
-def test_rows_of_now_where_sessions_look_back(mariadb: Server) -> None:
+def test_select_returns_current_rows_despite_system_versioning_asof(mariadb: Server) -> None:
     with new_database(mariadb, "versioned") as database:
         mariadb.execute(
             f"CREATE TABLE {database}.t (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
@@ -180,7 +184,7 @@ def _read_dump(client: ReplicaClient, file: str, pos: int) -> None:
         pass
 
 
-# What only a start of the server sets.
+# Settings that only a server start can set.
 STARTED_WITH = (
     "--query-cache-type=1",
     "--query-cache-size=4M",
@@ -195,25 +199,25 @@ CACHING: dict[str, type[LocalServer]] = {
 
 @pytest.fixture(scope="module", params=CACHING)
 def caching(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that answers a repeated SELECT from its query cache."""
-    request.getfixturevalue(request.param)  # it says what is missing
+    """Yield a server that answers a repeated SELECT from its query cache."""
+    request.getfixturevalue(request.param)  # ends the test if it is missing
     with CACHING[request.param](STARTED_WITH) as server:
         yield server
 
 
-def test_rows_of_a_server_with_a_query_cache(caching: Server) -> None:
+def test_query_cache_does_not_change_snapshot_and_streamed_rows(caching: Server) -> None:
     with with_tables(caching, "cached") as tables, plain_account(caching) as account:
         assert_snapshot_and_changes(tables, account)
-        # The same chunks once more, of rows that have changed.
+        # Read the same chunks again, with rows that have changed.
         assert_snapshot_and_changes(tables, account)
 
 
 @pytest.mark.parametrize("mode", ["YES", "SUPER"])
-def test_rows_of_a_server_whose_sessions_keep_their_clock(
+def test_secure_timestamp_does_not_change_snapshot_and_streamed_rows(
     request: pytest.FixtureRequest, mode: str
 ) -> None:
-    """A session can set `timestamp` to nothing but DEFAULT there."""
-    request.getfixturevalue("mariadb")  # it says what is missing
+    """With secure_timestamp, a session can set `timestamp` only to DEFAULT."""
+    request.getfixturevalue("mariadb")  # ends the test if it is missing
     with (
         mariadb_kind()([f"--secure-timestamp={mode}"]) as server,
         with_tables(server, "clock") as tables,
@@ -222,7 +226,7 @@ def test_rows_of_a_server_whose_sessions_keep_their_clock(
         assert_snapshot_and_changes(tables, account)
 
 
-def test_a_definition_is_held_though_the_answer_is_cached(caching: Server) -> None:
+def test_table_definition_is_pinned_despite_query_cache(caching: Server) -> None:
     with new_database(caching, "held") as database:
         caching.execute(f"CREATE TABLE {database}.t (a INT, b INT)")
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Tables that the query did not know from its start: `tables` that grow, `schemaDdl`, strangers."""
+"""Tables that a query did not capture from its start: a growing `tables`, and `schemaDdl`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture(params=["remembers", "forgets"])
 def forgetful(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """A stream remembers unwanted tables up to a bound; here, of none."""
+    """Return whether the stream forgets uncaptured tables, because its limit for them is zero."""
     if request.param == "forgets":
         for module in (baseline, schema_tracker):
             monkeypatch.setattr(module, "MAX_UNCAPTURED_COLUMNS", 0)
@@ -31,7 +31,9 @@ def forgetful(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_tables_may_grow_and_shrink(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_tables_option_can_add_and_remove_tables(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     database = table.partition(".")[0]
     any_server.execute(f"CREATE TABLE {database}.u (id INT, x INT UNSIGNED)")
     query = Query(any_server, table, payload="json").start()
@@ -58,17 +60,17 @@ def test_tables_may_grow_and_shrink(any_server: Server, table: str, queries: lis
 
 @pytest.fixture
 def other(any_server: Server, table: str) -> str:
-    """A table of the same database that the query does not want at first."""
+    """Return a table of the same database that the query does not capture at first."""
     name = f"{table.partition('.')[0]}.u"
     any_server.execute(f"CREATE TABLE {name} (id INT, x INT UNSIGNED)")
     return name
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_a_batch_that_is_replayed_with_more_tables(
+def test_replay_with_added_table_includes_its_rows(
     any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
-    """It was planned and not committed when the query was stopped; no row of it may be missing."""
+    """The batch was planned and not committed when the query stopped; it must miss no row."""
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")
@@ -89,10 +91,10 @@ def test_a_batch_that_is_replayed_with_more_tables(
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_a_grown_table_that_was_created_if_not_there(
+def test_create_if_not_exists_does_not_change_columns_of_added_table(
     any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
-    """The statement did nothing: it must not tell the columns."""
+    """The statement had no effect, so the columns must not be taken from it."""
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     query.stop()
@@ -105,10 +107,10 @@ def test_a_grown_table_that_was_created_if_not_there(
 
 
 @pytest.mark.parametrize("how", ["fail", "positional"])
-def test_a_grown_table_that_was_altered_since(
+def test_table_added_after_its_alter_obeys_on_unknown_schema(
     how: str, forgetful: bool, any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """Nobody knows how it looked: its rows stop the stream, or come without names."""
+    """The columns before the ALTER are unknown: the rows stop the stream or come without names."""
     database = table.partition(".")[0]
     any_server.execute(
         f"CREATE TABLE {database}.u (x INT UNSIGNED, e ENUM('a', 'b'), v VARCHAR(9), n INT)"
@@ -150,7 +152,7 @@ def test_a_grown_table_that_was_altered_since(
         assert rows[1]["source"]["key"] is None
 
 
-def test_schema_ddl_tells_what_was_there_at_the_start(
+def test_schema_ddl_option_supplies_the_columns_at_the_start(
     any_server: Server, table: str, queries: list[Query], tmp_path: Path
 ) -> None:
     (shown,) = any_server.execute(f"SHOW CREATE TABLE {table}")
@@ -177,10 +179,9 @@ def test_schema_ddl_tells_what_was_there_at_the_start(
         Query(any_server, table, **options, schemaDdl=str(ddl)).start()
 
 
-def test_what_stops_behind_a_run_is_not_for_it(
+def test_schema_change_after_the_target_does_not_fail_available_now(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A run with AvailableNow ends at its target, whatever the tail met since."""
     query = Query(any_server, table).start()
     queries.append(query)
     spark, start = query.spark, query.checkpoint

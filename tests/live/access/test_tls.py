@@ -1,4 +1,4 @@
-"""TLS, on a server that has a certificate and insists on it: MariaDB."""
+"""TLS on servers with a certificate and accounts that require TLS: MariaDB and MySQL 9."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module", params=[mariadb_kind(), MySQL9Server], ids=lambda kind: kind.name)
 def tls_server(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[Server]:
-    """Takes nothing but TLS from `tls`, and a certificate from `x509`."""
+    """Yield a server that requires TLS from `tls` and a client certificate from `x509`."""
     kind: type[LocalServer] = request.param
-    request.getfixturevalue(kind.name)  # it says what is missing
+    request.getfixturevalue(kind.name)  # ends the test if it is missing
     with kind(options=certificates.server_options) as server:
         server.execute(
             "CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
@@ -56,7 +56,7 @@ def _options(server: Server, **more: str | Path) -> Options:
 
 
 def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
-    """The cipher of a connection, and the events of a whole dump over it."""
+    """Return the cipher of a connection, and the events of a whole dump over it."""
     with ReplicaClient.connect(options.server_settings()) as client:
         cipher = str(client.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1])
         first = str(client.query("SHOW BINARY LOGS")[0][0])
@@ -64,16 +64,18 @@ def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
 
 
 @pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
-def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: str) -> None:
+def test_dump_is_read_over_tls_in_every_ssl_mode(
+    tls_server: Server, certificates: Certificates, mode: str
+) -> None:
     more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
     cipher, events = _cipher_and_events(_options(tls_server, sslMode=mode, **more))
     assert cipher
     assert len(events) > 10
 
 
-def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
-    """Records of TLS are no packets: what was received may end anywhere."""
-    import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+def test_compiled_scan_over_tls_equals_the_dump(tls_server: Server) -> None:
+    """TLS records are not packets: received data can end anywhere in a packet."""
+    import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
     from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))
@@ -96,8 +98,8 @@ def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
     assert len(found) > 50
 
 
-def test_rows_over_tls(tls_server: Server) -> None:
-    """Rows of a prepared SELECT, and of one more over the same connection."""
+def test_prepared_select_over_tls_returns_whole_rows(tls_server: Server) -> None:
+    """The SELECT is prepared and read twice over the same connection."""
     sql = "SELECT n, REPEAT('x', n) FROM (SELECT 1 n UNION ALL SELECT 700000 UNION ALL SELECT 2) t"
     with ReplicaClient.connect(
         _options(tls_server, sslMode="REQUIRED").server_settings()
@@ -106,19 +108,19 @@ def test_rows_over_tls(tls_server: Server) -> None:
         for _ in range(2):
             result = client.prepared(sql)
             sizes = [len(row) for row in iter(result.next_row, None)]
-            # Where such numbers are BIGINTs, each row has four bytes more.
+            # On MySQL 9 these numbers are BIGINTs, so each row has four more bytes.
             more = 4 if tls_server.is_mysql9() else 0
             assert sizes == [8 + more, 700_010 + more, 9 + more]
         assert client.query("SELECT 1") == [(1,)]
 
 
-def test_without_tls_the_account_is_refused(tls_server: Server) -> None:
+def test_account_that_requires_tls_is_rejected_without_tls(tls_server: Server) -> None:
     with pytest.raises(AccessDeniedError, match=r"requires TLS .*this connection does not use TLS"):
         ReplicaClient.connect(_options(tls_server, sslMode="DISABLED").server_settings())
 
 
 @pytest.mark.parametrize("mode", ["VERIFY_CA", "VERIFY_IDENTITY"])
-def test_a_certificate_of_another_authority_is_refused(
+def test_server_certificate_of_another_authority_is_rejected(
     tls_server: Server, tmp_path: Path, mode: str
 ) -> None:
     other = write_certificates(tmp_path)
@@ -131,7 +133,7 @@ def test_a_certificate_of_another_authority_is_refused(
 def moved_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, Certificates]]:
-    """Its certificate is for another address than the one that it is reached by."""
+    """Yield a server whose certificate is for another address, and its certificates."""
     kind: type[LocalServer] = request.param
     request.getfixturevalue(kind.name)
     made = write_certificates(tmp_path_factory.mktemp("moved"), host="127.0.0.2")
@@ -140,7 +142,7 @@ def moved_server(
 
 
 @pytest.mark.parametrize("kind", [mariadb_kind(), MySQL9Server], ids=lambda kind: kind.name)
-def test_an_expired_certificate_is_refused(
+def test_expired_server_certificate_is_rejected(
     request: pytest.FixtureRequest, tmp_path: Path, kind: type[LocalServer]
 ) -> None:
     request.getfixturevalue(kind.name)
@@ -152,8 +154,8 @@ def test_an_expired_certificate_is_refused(
                 ReplicaClient.connect(options.server_settings())
 
 
-def test_the_systems_authorities_do_not_know_the_server(tls_server: Server) -> None:
-    """Without sslCa, VERIFY_IDENTITY is an error of the options; the file may be the system's."""
+def test_server_certificate_unknown_to_system_authorities_is_rejected(tls_server: Server) -> None:
+    """VERIFY_IDENTITY without sslCa is an option error, but sslCa may be the system's file."""
     system = ssl.get_default_verify_paths().cafile
     if system is None:
         pytest.skip("this system has no list of authorities")
@@ -162,7 +164,9 @@ def test_the_systems_authorities_do_not_know_the_server(tls_server: Server) -> N
         ReplicaClient.connect(options.server_settings())
 
 
-def test_a_certificate_for_another_address(moved_server: tuple[Server, Certificates]) -> None:
+def test_server_certificate_for_another_address_fails_verify_identity_only(
+    moved_server: tuple[Server, Certificates],
+) -> None:
     server, made = moved_server
     given = {"user": server.user, "password": server.password, "sslCa": str(made.ca)}
     cipher, _ = _cipher_and_events(_options(server, sslMode="VERIFY_CA", **given))
@@ -173,8 +177,9 @@ def test_a_certificate_for_another_address(moved_server: tuple[Server, Certifica
 
 
 @pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
-def test_a_clients_certificate(tls_server: Server, certificates: Certificates, mode: str) -> None:
-    """The account is refused without one."""
+def test_account_that_requires_x509_connects_only_with_client_certificate(
+    tls_server: Server, certificates: Certificates, mode: str
+) -> None:
     more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
     without = _options(tls_server, user="x509", sslMode=mode, **more)
     with pytest.raises(AccessDeniedError, match=r"requires a certificate .*\(sslCert, sslKey\)"):
@@ -186,8 +191,10 @@ def test_a_clients_certificate(tls_server: Server, certificates: Certificates, m
     assert len(events) > 10
 
 
-def test_a_clients_certificate_of_another_authority(tls_server: Server, tmp_path: Path) -> None:
-    """What the client hears of the refusal depends on what it did meanwhile."""
+def test_client_certificate_of_another_authority_is_rejected(
+    tls_server: Server, tmp_path: Path
+) -> None:
+    """The client's error depends on what it was doing when the server refused it."""
     other = write_certificates(tmp_path)
     options = _options(tls_server, sslCert=other.client_cert, sslKey=other.client_key)
     for _ in range(5):
@@ -195,7 +202,7 @@ def test_a_clients_certificate_of_another_authority(tls_server: Server, tmp_path
             ReplicaClient.connect(options.server_settings())
 
 
-def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) -> None:
+def test_server_without_tls_is_rejected_by_required_ssl_mode(mysql56: Server) -> None:
     given = {"host": mysql56.host, "port": str(mysql56.port), "user": mysql56.user}
     options = parse_options(given | {"password": mysql56.password, "sslMode": "REQUIRED"})
     with pytest.raises(MySQLBinlogError, match=r"(?i)ssl") as caught:
@@ -203,6 +210,6 @@ def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) ->
     assert "\n" not in str(caught.value)
 
 
-def test_verification_without_an_authority_is_refused(tls_server: Server) -> None:
+def test_verify_ca_without_ssl_ca_is_rejected(tls_server: Server) -> None:
     with pytest.raises(OptionError, match="sslCa"):
         _options(tls_server, sslMode="VERIFY_CA")

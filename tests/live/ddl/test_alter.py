@@ -1,4 +1,4 @@
-"""ALTER TABLE followed in the log of real servers: the columns must be information_schema's."""
+"""ALTER TABLE followed in the binlog of real servers: the result equals information_schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATEMENTS = 300
 
 
 def keeps_default(follower: Follower) -> bool:
-    """Whether CONVERT TO may leave the table's default: then it hangs on collations."""
+    """Return whether CONVERT TO may keep the table's default; this depends on collations."""
     return follower.server.version().startswith("5.6.")
 
 
@@ -34,14 +34,14 @@ def is_mysql9(follower: Follower) -> bool:
 
 
 def is_unknown_text(ours: TableSchema | str) -> bool:
-    """Whether it says that CONVERT TO beside a new definition of a text is not followed."""
+    """Return whether `ours` reports a CONVERT TO with a new text column, which is not followed."""
     return isinstance(ours, str) and "does not take from the definition alone" in ours
 
 
 def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
-    """Whether they are the same; the table's default may be unknown where it may be kept.
+    """Return whether the schemas are equal; if `kept`, the table's default may be unknown.
 
-    Not all unique keys need be known (test_unique_keys_live).
+    Some unique keys may be unknown (test_unique_keys covers them).
     """
     if isinstance(ours, TableSchema):
         ours = with_all_keys(ours, theirs)
@@ -51,12 +51,12 @@ def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
 
 
 def made_others(ours: TableSchema | str) -> bool:
-    """Whether the server has mangled labels, which is not followed."""
+    """Return whether the server changed labels, which is not followed."""
     return isinstance(ours, str) and "change in" in ours
 
 
 def difference(ours: TableSchema | str, theirs: TableSchema) -> object:
-    """What is not the same, for a message."""
+    """Return the differences, for an error message."""
     if isinstance(ours, str):
         return ours
     columns = [
@@ -73,7 +73,7 @@ SINGLE = [(BASE, f"ALTER TABLE {{table}} {clauses}") for clauses in ALTERS]
 
 
 def attempt(server: Server, database: str, cases: list[Case]) -> dict[int, str]:
-    """Run each on a table of its own; why the server refused which."""
+    """Run each case on its own table; return the error of each refused case by its index."""
     refused = {}
     with server.connect(database=database) as connection:
         cursor = connection.cursor()
@@ -89,7 +89,7 @@ def attempt(server: Server, database: str, cases: list[Case]) -> dict[int, str]:
 
 
 def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
-    """Run each on a table of its own, and compare all of them; returns what was refused."""
+    """Run each case on its own table and compare all tables; return the refused cases."""
     refused = attempt(follower.server, DATABASE, cases)
     follower.catch_up()
     theirs = follower.from_server()
@@ -97,7 +97,7 @@ def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
     wrong, relabelled = [], set()
     for index, (_, alter) in enumerate(cases):
         if f"t{index}" not in theirs:
-            # Its CREATE is one of those that this server refuses.
+            # Its CREATE is refused by this server, too.
             assert is_mysql9(follower)
             assert index in refused
             continue
@@ -114,7 +114,7 @@ def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
     return list(refused.values())
 
 
-# What each server does not know, or does not allow.
+# What each server does not know or does not allow.
 REFUSED = {
     "mysql56": (
         "RENAME COLUMN", "RENAME INDEX", "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD",
@@ -149,21 +149,21 @@ def assert_rejected(
     assert len(refused) <= at_most + (more_on_mysql9 if is_mysql9(follower) else 0)
 
 
-def test_single_alters(follower: Follower) -> None:
+def test_single_alters_give_the_schema_of_the_server(follower: Follower) -> None:
     assert_rejected(follower, run_cases(follower, SINGLE), at_most=23, more_on_mysql9=13)
 
 
-def test_other_statements(follower: Follower) -> None:
+def test_other_ddl_statements_give_the_schema_of_the_server(follower: Follower) -> None:
     assert_rejected(follower, run_cases(follower, OTHERS), at_most=12, more_on_mysql9=2)
 
 
-def test_character_sets_of_table_and_column(follower: Follower) -> None:
+def test_charset_alters_give_the_schema_of_the_server(follower: Follower) -> None:
     refused = run_cases(follower, CHARACTER_SETS)
     assert_rejected(follower, refused, at_most=60, more_on_mysql9=4)
 
 
 @pytest.mark.slow
-def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> None:
+def test_each_ddl_case_is_accepted_by_some_server(mysql56: Server, mariadb: Server) -> None:
     cases = SINGLE + OTHERS + CHARACTER_SETS
     with new_database(mysql56, "done") as one, new_database(mariadb, "done") as other:
         refused = [cases[index] for index in attempt(mysql56, one, cases)]
@@ -171,8 +171,8 @@ def test_each_case_is_accepted_by_a_server(mysql56: Server, mariadb: Server) -> 
 
 
 @pytest.mark.one_server
-def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
-    """The tables are what information_schema shows after every statement."""
+def test_random_ddl_gives_the_schemas_of_the_server(follower: Follower, ddl_seed: int) -> None:
+    """All tables are compared with information_schema after every statement."""
     ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])
     done: list[str] = []
     kept = keeps_default(follower)
@@ -203,17 +203,17 @@ def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
             assert wrong == [], "\n".join([f"DDL_SEED={ddl_seed}", *done[-8:]])
             known = {name for name in TABLES if not isinstance(follower.now(name), str)}
             assert known <= theirs.keys()
-            # What becomes of them afterwards is not known, either.
+            # Later changes of these tables cannot be followed, either.
             for name in unknown:
                 cursor.execute(f"DROP TABLE `{name}`")
     assert follower.fitted > STATEMENTS
 
 
-def test_a_conversion_that_changes_no_column(follower: Follower) -> None:
-    """5.6 then changes the table's default with its columns' collations, or not at all.
+def test_conversion_without_column_change_leaves_default_unknown_on_5_6(follower: Follower) -> None:
+    """5.6 changes the table's default or keeps it, depending on the collations of its columns.
 
-    So what is added without a character set is not known there; with one it is, and where the
-    statement does anything else besides.
+    A column that is added without a character set is then unknown. It is known if it has one, or if
+    the CONVERT TO statement makes another change, too.
     """
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -241,7 +241,7 @@ def test_a_conversion_that_changes_no_column(follower: Follower) -> None:
     assert {table: follower.now(table) for table in theirs} == theirs
 
 
-def test_a_rename_behind_wait(mariadb: LocalServer) -> None:
+def test_rename_with_wait_or_nowait_is_followed(mariadb: LocalServer) -> None:
     with new_database(mariadb, "waiting") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
             "CREATE TABLE t (a INT)",
@@ -264,8 +264,8 @@ OF_DATABASES = [
 ]
 
 
-def test_the_default_of_which_database(follower: Follower) -> None:
-    """An option takes that of the table's; CONVERT TO the session's, but in MariaDB."""
+def test_default_charset_is_that_of_the_database_that_the_server_uses(follower: Follower) -> None:
+    """An option uses the default of the table's database; in MySQL, CONVERT TO the session's."""
     with (
         new_database(follower.server, "gbk_default") as other,
         follower.server.connect(database=DATABASE) as connection,
@@ -285,7 +285,7 @@ def test_the_default_of_which_database(follower: Follower) -> None:
             return
         cursor.execute(f"ALTER TABLE {other}.t0 CHARACTER SET DEFAULT, ADD y TEXT, RENAME moved")
         cursor.execute(f"CREATE TABLE {other}.made (s TEXT) CHARACTER SET DEFAULT")
-        # MySQL takes the last one for the table, and converts the columns in either case.
+        # MySQL uses the last one for the table and converts the columns in either case.
         convert, default = "CONVERT TO CHARACTER SET utf8mb4", "CHARACTER SET DEFAULT"
         for table, clauses in (
             ("made", f"{convert}, {default}"),

@@ -1,4 +1,4 @@
-"""CONVERT TO CHARACTER SET where no column becomes another: the default is what the server has."""
+"""CONVERT TO CHARACTER SET that changes no column: the table's default equals the server's."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 
 DATABASE_OF_ROWS = "converted_rows"
-# Where 5.6 may have found nothing to do, for all that is known here.
+# Clauses after which it is unknown whether 5.6 found anything to convert.
 NOT_KNOWN_ON_56 = ("DROP PRIMARY KEY", "DROP INDEX")
 
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """All servers, with an empty database in utf8mb4."""
+    """Yield each server in turn, with an empty utf8mb4 database."""
     server: Server = request.getfixturevalue(request.param)
     with new_database(server, DATABASE_OF_ROWS):
         yield server
 
 
 def run(follower: Follower, sql: str) -> bool:
-    """Whether the server did it."""
+    """Run the statement and return whether the server accepted it."""
     with suppress(pymysql.MySQLError):
         with follower.server.connect(database=DATABASE) as connection:
             cursor = connection.cursor()
@@ -46,8 +46,8 @@ def run(follower: Follower, sql: str) -> bool:
     return False
 
 
-def test_every_form(follower: Follower) -> None:
-    """5.7 and MariaDB change the default always; on 5.6 it is known where it is told."""
+def test_every_charset_conversion_gives_the_schema_of_the_server(follower: Follower) -> None:
+    """5.7 and MariaDB always change the default; on 5.6 it can be unknown, but not wrong."""
     done = {}
     for index, (create, alter) in enumerate(CONVERSIONS):
         names = {"table": f"t{index}"}
@@ -70,7 +70,7 @@ def test_every_form(follower: Follower) -> None:
     assert len(done) >= len(CONVERSIONS) - 1  # 5.6 has no JSON
     assert unknown == (8 if is_56 else 0)
 
-    # What an added column inherits is the server's, or not known.
+    # An added column has the server's character set, or on 5.6 an unknown one.
     for table in done:
         assert run(follower, f"ALTER TABLE {table} ADD note TEXT, ADD w VARCHAR(9) FIRST")
     follower.catch_up()
@@ -88,8 +88,10 @@ def test_every_form(follower: Follower) -> None:
 @pytest.mark.parametrize(
     "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.slow)]
 )
-def test_random_conversions(follower: Follower, ddl_seed: int, statements: int) -> None:
-    """Through swaps, copies and ALTERs behind them; 5.6 may leave a default unknown."""
+def test_random_charset_conversions_give_the_schemas_of_the_server(
+    follower: Follower, ddl_seed: int, statements: int
+) -> None:
+    """Tables are also swapped, copied and altered later; 5.6 may leave a default unknown."""
     ddl = RandomConversions(Random(ddl_seed))
     is_56 = follower.server.version().startswith("5.6.")
     done: list[str] = []
@@ -150,8 +152,10 @@ ROWS = [
 
 
 @pytest.mark.parametrize("behind", ["CONVERT", "RENAME", "LIKE"])
-def test_the_rows_behind_it(server: Server, new_stream: Callable[..., Spark], behind: str) -> None:
-    """What comes is what SELECT shows, also where the default went on under another name."""
+def test_rows_after_charset_conversion_equal_select(
+    server: Server, new_stream: Callable[..., Spark], behind: str
+) -> None:
+    """The converted default also applies after a RENAME, and to a copy made by LIKE."""
     spark = new_stream(server, f"{DATABASE_OF_ROWS}.*")
     start = spark.initial()
     start = spark.latest(start)  # batch 0 is empty

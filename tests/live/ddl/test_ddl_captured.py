@@ -1,7 +1,7 @@
-"""CONVERT TO and random DDL in logs of a 5.7.41, from files and from a server of 5.6.
+"""CONVERT TO and random DDL in binlogs of MySQL 5.7.41, read from files and from a 5.6 server.
 
-The server that serves the files is not the one that wrote them: what a statement means, the file's
-own version says, also to a stream that begins in the middle of it.
+The server that serves the files is not the one that wrote them. The version in the file determines
+what a statement means, also for a stream that starts in the middle of the file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_files(scenario: str) -> list[dict[str, Any]]:
 
 
 def stream(server: Server, database: str, *, ends_after: int) -> list[dict[str, Any]]:
-    """The rows, a transaction a batch, by processes that end after so many batches."""
+    """Return the rows; each reader ends after `ends_after` batches of one transaction."""
 
     def new_process() -> Spark:
         spark = Spark(
@@ -50,7 +50,7 @@ def stream(server: Server, database: str, *, ends_after: int) -> list[dict[str, 
 
     spark = new_process()
     offset = spark.initial()
-    # As if all of it came later: a start in the past has looked at the log up to its end.
+    # As if all DDL came later: a start in the past has read the binlog up to its end.
     query = offset["schemas"].partition(":")[0]
     offset["schemas"] = f"{query}:{SchemaHistory().pack()}"
     rows: list[dict[str, Any]] = []
@@ -69,12 +69,14 @@ def stream(server: Server, database: str, *, ends_after: int) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_random_ddl_from_files(scenario: str) -> None:
+def test_random_ddl_read_from_files_keeps_column_names_correct(scenario: str) -> None:
     check_labelled(describe(scenario), read_files(scenario))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_random_ddl_streamed(serve_captured: Callable[[str], Server], scenario: str) -> None:
+def test_random_ddl_streamed_with_restarts_keeps_column_names_correct(
+    serve_captured: Callable[[str], Server], scenario: str
+) -> None:
     rows = stream(serve_captured(scenario), "fx_random_ddl", ends_after=9)
     check_labelled(describe(scenario), rows)
 
@@ -83,7 +85,7 @@ CONVERSIONS = describe("conversions")
 
 
 def texts(rows: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-    """The text of each row that has one."""
+    """Return the text of each row that has one."""
     found = {}
     for row in rows:
         image = json.loads(row["after"])
@@ -94,7 +96,7 @@ def texts(rows: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
 
 
 def selected() -> dict[tuple[str, int], str]:
-    """The same as SELECT showed it, under the names that the tables had when they got it."""
+    """Return the texts that SELECT showed, under the tables' names when the rows were written."""
     found = {}
     for table, described in CONVERSIONS["tables"].items():
         names = [column["name"] for column in described["columns"]]
@@ -107,13 +109,13 @@ def selected() -> dict[tuple[str, int], str]:
     return found
 
 
-def test_conversions_from_files() -> None:
+def test_charset_conversions_read_from_files_equal_select() -> None:
     assert texts(read_files("conversions")) == selected()
     assert len(selected()) == 7
 
 
-def test_conversions_streamed(serve_captured: Callable[[str], Server]) -> None:
-    """The server of 5.6 would have kept the defaults: its version is not the file's."""
+def test_charset_conversions_streamed_equal_select(serve_captured: Callable[[str], Server]) -> None:
+    """The 5.6 server would have kept the defaults, but the file's version is 5.7."""
     server = serve_captured("conversions")
     assert server.version().startswith("5.6.")
     log = ServerLog(server.settings())
@@ -121,8 +123,10 @@ def test_conversions_streamed(serve_captured: Callable[[str], Server]) -> None:
     assert texts(stream(server, "fx_conversions", ends_after=1)) == selected()
 
 
-def test_a_look_at_the_log_from_its_middle(serve_captured: Callable[[str], Server]) -> None:
-    """What a start in the past learns of the DDL behind it is read as the file's server did."""
+def test_schema_history_from_mid_file_follows_the_server_version_of_the_file(
+    serve_captured: Callable[[str], Server],
+) -> None:
+    """DDL after the start is interpreted by the version of the server that wrote the file."""
     server = serve_captured("conversions")
     settings = server.settings()
     file = server.binlog_files()[0][0]

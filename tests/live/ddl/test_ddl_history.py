@@ -1,7 +1,7 @@
-"""A 5.7 log full of DDL: every change has the columns that its table had then.
+"""A 5.7 binlog full of DDL: every change has the columns that its table had at that time.
 
-From files as a batch, and streamed by a real server that never had these tables: names can come
-from the log alone.
+It is read from files as a batch, and streamed from a real server that never had these tables: the
+names can come only from the binlog.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DATABASE = "fx_ddl_history"
 SCENARIO = describe("ddl_history")
 
 A = "first_col id full_name mid"
-# (table, its columns, the operations), in log order: as the statements tell.
+# (table, its columns, the operations), in binlog order, derived from the statements.
 EXPECTED = [
     ("a", "id name age", "cc"),
     ("a", "first_col id name mid age", "c"),
@@ -50,7 +50,7 @@ EXPECTED = [
 
 
 def in_words(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """As EXPECTED has it; rows without images belong to those before them."""
+    """Return the rows in the form of EXPECTED; rows without images belong to those before them."""
     found: list[tuple[str, str, str]] = []
     for row in rows:
         names = None
@@ -75,7 +75,7 @@ def check(rows: list[dict[str, Any]]) -> None:
         ("four", "p"),
         ("five", "q"),
     ]
-    # What was written last into tables that were not altered afterwards is what SELECT shows.
+    # The last rows of tables that were not altered afterwards equal those of SELECT.
     for schema in captured_schemas(SCENARIO):
         columns = {column.name: column for column in schema.columns}
         shown = select_tokens(schema, SCENARIO["tables"][schema.table]["rows"])
@@ -85,7 +85,7 @@ def check(rows: list[dict[str, Any]]) -> None:
         assert image in shown
 
 
-def test_from_files() -> None:
+def test_rows_read_from_files_have_the_columns_of_their_position() -> None:
     options = {"path": str(CAPTURED / "ddl_history.*.binlog"), "payload": "json"}
     reader = MySQLBinlogReader(parse_options(options), output_schema(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
@@ -93,7 +93,9 @@ def test_from_files() -> None:
 
 
 @pytest.mark.parametrize("batch", ["one batch", "one transaction a batch", "and a restart"])
-def test_streamed(serve_captured: Callable[[str], Server], batch: str) -> None:
+def test_streamed_rows_have_the_columns_of_their_position(
+    serve_captured: Callable[[str], Server], batch: str
+) -> None:
     server = serve_captured("ddl_history")
 
     def new_process() -> Spark:

@@ -1,4 +1,4 @@
-"""DDL whose event says otherwise than its text: failed, flagged, of temporary tables."""
+"""DDL whose logged event differs from its text: failed, flagged or of temporary tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from helpers.servers import LocalServer
 from live.conftest import DATABASE
 
 
-def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
-    """Its statement has the flag of temporary tables, since it dropped one."""
+def test_create_or_replace_gives_the_schema_of_the_server(mariadb: LocalServer) -> None:
+    """CREATE OR REPLACE is logged with the flag of temporary tables."""
     with new_database(mariadb, "replaced") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
             "CREATE TABLE t (id INT, s VARCHAR(9))",
@@ -30,8 +30,8 @@ def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
         assert "character set" in str(follower.now("w"))
 
 
-def test_statements_that_failed(follower: Follower) -> None:
-    """What is logged with its error did a part of its work, and nobody knows which."""
+def test_failed_statements_leave_schema_equal_or_unknown(follower: Follower) -> None:
+    """A statement that is logged with an error did a part of its work; which part is unknown."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=InnoDB")
@@ -57,8 +57,10 @@ def test_statements_that_failed(follower: Follower) -> None:
     assert follower.now("q") == theirs["q"], "all that was there was dropped"
 
 
-def test_temporary_tables_in_statement_format(follower: Follower) -> None:
-    """Their DDL is in the log, under names that hide those of real tables: nobody can tell them."""
+def test_statement_format_temporary_tables_make_same_named_tables_unknown(
+    follower: Follower,
+) -> None:
+    """Their DDL is logged under names that hide real tables: which is meant is unknown."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE t (id INT)")
@@ -75,8 +77,8 @@ def test_temporary_tables_in_statement_format(follower: Follower) -> None:
     assert "changed it when its columns were not known" in str(follower.now("t"))
 
 
-def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> None:
-    """All that it does behind that has the flag of temporary tables."""
+def test_procedure_with_temporary_table_makes_altered_tables_unknown(follower: Follower) -> None:
+    """After the temporary table, all that the procedure does has the flag of temporary tables."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         for table in ("t", "u", "v"):
@@ -89,17 +91,17 @@ def test_tables_of_a_procedure_that_uses_a_temporary_one(follower: Follower) -> 
         cursor.execute("CALL p()")
     follower.catch_up()
     theirs = follower.from_server()
-    if follower.server.name == "mariadb11":  # it logs no temporary tables, and has no such flag
+    if follower.server.name == "mariadb11":  # logs no temporary tables, and has no such flag
         assert follower.now("t") == theirs["t"]
     else:
         assert "may be of a temporary table" in str(follower.now("t"))
     assert follower.now("v") == theirs["v"]
-    if follower.server.name == "mysql56":  # which renames no temporary tables
+    if follower.server.name == "mysql56":  # RENAME TABLE takes no temporary tables
         assert follower.now("w") == theirs["w"]
 
 
-def test_tables_that_mariadb_flags_as_temporary(mariadb: LocalServer) -> None:
-    """With such a default each statement of a table has the flag: its ALTER makes it unknown."""
+def test_alter_flagged_as_temporary_by_mariadb_makes_schema_unknown(mariadb: LocalServer) -> None:
+    """Each statement of a table with such a default has the flag of temporary tables."""
     with new_database(mariadb, "flagged") as name, Follower.of(mariadb, name) as follower:
         create = "(a INT, b BIGINT DEFAULT (CONNECTION_ID()))"
         mariadb.execute(f"CREATE TABLE t {create}", f"CREATE TABLE u {create}", database=name)

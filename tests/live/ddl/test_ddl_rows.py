@@ -1,4 +1,4 @@
-"""Rows of DDL: which statements give one, and what it says."""
+"""DDL rows: the statements that give one, and its contents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from helpers.servers import Server
 from helpers.streams.stream_query import Query, run
 
 
-def test_rows_of_ddl(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_ddl_gives_rows_only_if_it_changes_or_loses_data(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     database = table.partition(".")[0]
     query = Query(
         any_server, f"{database}.*", payload="json", operations="insert,update,truncate,ddl"
@@ -46,10 +48,10 @@ def test_rows_of_ddl(any_server: Server, table: str, queries: list[Query]) -> No
     assert all(before == after for before, after in query.replayed())
 
 
-def test_statements_in_executable_comments(
+def test_executable_comments_give_rows_only_if_the_server_executes_them(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """Which are text and which are comments hangs on the kind of server and its version."""
+    """Whether a comment is executed depends on the kind of server and its version."""
     query = Query(any_server, table, payload="json", operations="truncate,ddl").start()
     queries.append(query)
     is_mariadb = any_server.is_mariadb
@@ -75,16 +77,14 @@ def test_statements_in_executable_comments(
     assert all(before == after for before, after in query.replayed())
 
 
-def test_ddl_gives_no_rows_unless_asked_for(
-    any_server: Server, table: str, queries: list[Query]
-) -> None:
+def test_ddl_gives_no_rows_by_default(any_server: Server, table: str, queries: list[Query]) -> None:
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     run(any_server, table, "ALTER TABLE {t} DROP a", "INSERT INTO {t} VALUES (1, 2)")
     assert [row["op"] for row in query.rows()] == ["c"]
 
 
-def test_a_dropped_database_and_several_tables_at_once(
+def test_dropping_several_tables_or_a_database_gives_one_row_per_table(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
     database = table.partition(".")[0]
@@ -103,15 +103,15 @@ def test_a_dropped_database_and_several_tables_at_once(
     any_server.execute(f"CREATE DATABASE {database}")
 
 
-def test_a_dropped_database_with_a_table_that_nobody_knows(
+def test_dropped_database_gives_rows_for_tables_of_unknown_schema(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """It lost its rows, whatever its columns were called."""
+    """A table with unknown columns loses its rows, too."""
     database = table.partition(".")[0]
     query = Query(any_server, f"{database}.*", payload="json", operations="ddl").start()
     queries.append(query)
     unknown = (
-        # Without this mode of the older servers.
+        # MySQL 9 does not have the mode NO_TABLE_OPTIONS.
         [
             "CREATE TEMPORARY TABLE w LIKE u",
             "CREATE TABLE lost LIKE w",

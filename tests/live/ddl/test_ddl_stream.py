@@ -1,7 +1,7 @@
-"""Random DDL between changes, streamed with restarts: every image as SELECT showed it then.
+"""Random DDL between changes, streamed with restarts: each row image equals SELECT's.
 
-No table ever has more than one row, so SELECT in front of each DELETE and behind each INSERT is the
-row image that must come, columns, labels, signs and characters included, whatever DDL came between.
+A table never has more than one row, so SELECT before each DELETE and after each INSERT returns the
+expected row image with its columns, labels, signs and characters, whatever DDL ran in between.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Image = list[tuple[str, str | None]]
 
 @dataclass
 class Witness:
-    """Runs statements, and notes what SELECT and information_schema show."""
+    """Runs statements and records what SELECT and information_schema return."""
 
     server: Server
     database: str
     random: Random
-    # What must come: op, the table as it was then, its row. And where the log ended when.
+    # Expected rows: op, the table at that time, its image. Then, for each DDL, the binlog's end.
     expected: list[tuple[str, TableSchema, Image]] = field(default_factory=list)
     moments: list[tuple[Position, dict[str, TableSchema]]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
@@ -61,11 +61,11 @@ class Witness:
         ] or None
 
     def ddl(self, sql: str) -> bool:
-        """Whether the server did it."""
+        """Run the statement and return whether the server accepted it."""
         is_pair = "CONVERT TO" in sql and "DROP PRIMARY KEY" in sql
         if is_pair and self.server.version().startswith("5.6."):
             # The table's default is then unknown (see noop_convert.py), and a later column without
-            # a character set stops a stream: test_conversions has it.
+            # a character set would stop the stream; test_conversions covers it.
             return False
         with self.server.connect(database=self.database) as connection:
             cursor = connection.cursor()
@@ -86,10 +86,10 @@ class Witness:
         return True
 
     def made_if_missing(self, moment: int, name: str) -> TableSchema | None:
-        """The table that IF NOT EXISTS made next, where there was none of that name.
+        """Return the table that the next CREATE IF NOT EXISTS creates, if none exists before.
 
-        The log does not tell whether such a statement found a table: one that is as it says today
-        counts as having been there before, where there can be no row of it.
+        The binlog does not show whether such a statement found a table. A table that still has the
+        statement's columns counts as existing earlier, when it can have had no rows.
         """
         for sql, (_, tables) in zip(self.done[moment:], self.moments[moment:], strict=True):
             if name in tables:
@@ -98,12 +98,12 @@ class Witness:
         return None
 
     def last_named(self, name: str) -> int:
-        """The last moment whose statement names a table."""
+        """Return the last moment whose statement names the table."""
         named = (moment for moment, sql in enumerate(self.done) if f"`{name}`" in sql)
         return max(named, default=0)
 
     def change(self) -> None:
-        """Another row in place of the one that a table has."""
+        """Replace the row of a random table."""
         tables = self.tables()
         if not tables:
             return
@@ -139,7 +139,7 @@ class Witness:
 
 
 def image_of(text: str, schema: TableSchema) -> Image:
-    """A payload's columns, in its order."""
+    """Return the payload's columns in their order."""
     payload = json.loads(text, parse_int=Number, parse_float=Number)
     columns = {column.name: column for column in schema.columns}
     return [(name, payload_token(columns[name], value)) for name, value in payload.items()]
@@ -150,13 +150,13 @@ def witness(any_server: Server, any_database: str, ddl_seed: int) -> Witness:
     return Witness(any_server, any_database, Random(f"{ddl_seed} {any_server.name}"))
 
 
-def test_random_ddl_and_restarts(witness: Witness) -> None:
-    """Each process reads a part of what is there, from the offset of the last; then goes on."""
+def test_random_ddl_with_restarts_streams_the_rows_of_select(witness: Witness) -> None:
+    """Each reader reads a part of the remaining rows, from the last reader's offset."""
     run(witness, STATEMENTS)
 
 
 @pytest.mark.slow
-def test_five_hundred_random_ddl_and_restarts(witness: Witness) -> None:
+def test_five_hundred_random_ddl_with_restarts_stream_the_rows_of_select(witness: Witness) -> None:
     run(witness, 500)
 
 
@@ -180,7 +180,7 @@ def run(witness: Witness, statements: int) -> None:
 
 
 class Restarted:
-    """A query that is stopped again and again; its rows, TRUNCATE's left out."""
+    """A query that is restarted repeatedly. Its rows leave out TRUNCATE."""
 
     def __init__(self, witness: Witness) -> None:
         self.witness = witness
@@ -202,7 +202,7 @@ class Restarted:
         )
 
     def read(self, part: float) -> None:
-        """Read this part of what is there; each batch a second time, pulled and not carried."""
+        """Read this part of the missing rows; read each batch again, fetched instead of inline."""
         missing = len(self.witness.expected) - len(self.rows)
         goal = len(self.rows) + math.ceil(missing * part)
         spark, other = self.new_process(), self.new_process()
@@ -218,9 +218,9 @@ class Restarted:
 
 
 def starts_in_the_past(witness: Witness) -> None:
-    """What a start in the past knows of a moment is what was so then.
+    """Check that a start at a past position knows only schemas that were true at each moment.
 
-    And it knows each table from the last statement on that names it; more where the log tells.
+    Each table must be known at least from the last statement that names it.
     """
     server = witness.server
     settings = ServerSettings(server.host, server.port, server.user, server.password)
@@ -240,13 +240,13 @@ def starts_in_the_past(witness: Witness) -> None:
                 for name in TABLES:
                     found = history.at(position, witness.database, name)
                     if found is not None and found.charset is None and name in tables:
-                        # Nobody knows what its database had then, and no column has it.
+                        # The database's default at that time is unknown; no column depends on it.
                         found = replace(found, charset=tables[name].charset)
                     there = tables.get(name) or witness.made_if_missing(moment, name)
                     if found is not None and there is not None:
                         found = with_all_keys(found, there)
                     assert found is None or found == there, (position, name)
-                    # What no statement names any more is as the server shows it today.
+                    # A table that no later statement names is known as the server shows it now.
                     if moment >= witness.last_named(name) and name in tables:
                         assert found is not None, (position, name)
                         known += 1
@@ -279,10 +279,10 @@ CUT_OVERS = {
 
 @pytest.mark.parametrize("known", ["at the start", "from the log"])
 @pytest.mark.parametrize("kind", CUT_OVERS)
-def test_cut_overs(
+def test_online_schema_change_delivers_rows_with_their_columns(
     any_server: Server, any_database: str, kind: str, known: str, new_stream: NewStream
 ) -> None:
-    """An unwanted table gets a wanted name; with a restart after every statement."""
+    """An uncaptured table gets a captured name; the stream restarts after every statement."""
     with new_database(any_server, "cut_over_other") as other:
         statements = [sql.replace("{other}", other) for sql in CUT_OVERS[kind]]
         any_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=any_database)
@@ -310,10 +310,10 @@ def test_cut_overs(
         assert [image.replace(" ", "") for image in images] == ['{"id":1}', new, new]
 
 
-def test_a_table_that_its_own_rename_left_behind(
+def test_table_left_by_its_own_rename_keeps_its_columns(
     any_server: Server, any_database: str, new_stream: NewStream
 ) -> None:
-    """MariaDB 10.11 does that where the name is not the file's; it has its columns all the same."""
+    """MariaDB 10.11 leaves the table if its name and file name differ; it keeps its columns."""
     any_server.execute("CREATE TABLE `a-b` (id INT, v INT)", database=any_database)
     spark = new_stream(any_server, f"{any_database}.*")
     offset = spark.latest(spark.initial())
@@ -334,10 +334,10 @@ def test_a_table_that_its_own_rename_left_behind(
     assert set(found) == expected
 
 
-def test_tables_that_the_account_can_not_see(
+def test_create_if_not_exists_of_hidden_table_raises_unknown_schema_error(
     any_server: Server, any_database: str, new_stream: NewStream
 ) -> None:
-    """CREATE IF NOT EXISTS is in the log although there was one, with its columns swapped."""
+    """The binlog has CREATE IF NOT EXISTS for an existing table with its columns swapped."""
     any_server.execute(
         "CREATE TABLE t (id INT)", "CREATE TABLE hidden (x INT, y INT)", database=any_database
     )
@@ -362,8 +362,8 @@ def test_tables_that_the_account_can_not_see(
         any_server.execute(f"DROP USER {user}")
 
 
-def test_blobs_that_became_geometries(mysql56: Server, new_stream: NewStream) -> None:
-    """5.6 keeps the bytes, too few for an SRID or none of a geometry; SELECT shows them."""
+def test_blobs_modified_to_geometries_equal_select(mysql56: Server, new_stream: NewStream) -> None:
+    """5.6 keeps bytes that are too short for an SRID or are no geometry; SELECT returns them."""
     with new_database(mysql56, "blobs_to_geometries") as database:
         rows = ["", "1", "12", "123", "1234", "a geometry"]
         values = ", ".join(f"({at}, '{text}')" for at, text in enumerate(rows))

@@ -1,4 +1,4 @@
-"""The texts of DDL: character sets, escapes, sql_modes and what the server makes of them."""
+"""Texts of DDL: character sets, escapes, sql_modes, and what the server writes for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.servers import LocalServer
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# What clients may write in, with names and labels in it; in gbk and sjis some end in a backslash.
+# Client charsets, a name and a label; in gbk and sjis some characters end in a backslash.
 CLIENTS = [
     ("latin1", "prix é", "Übermaß"),
     ("gbk", "誠許", "汉\\字"),
@@ -28,10 +28,10 @@ CLIENTS = [
 
 
 @pytest.mark.parametrize(("charset", "name", "label"), CLIENTS)
-def test_statements_in_the_clients_charset(
+def test_ddl_in_the_client_charset_gives_the_schema_of_the_server(
     follower: Follower, charset: str, name: str, label: str
 ) -> None:
-    """A log has a client's bytes as they came; what the server writes itself is UTF-8."""
+    """The binlog has a client's bytes unchanged; statements written by the server are UTF-8."""
     with follower.server.connect(database=DATABASE, charset=charset) as connection:
         cursor = connection.cursor()
         text = connection.escape(label)
@@ -49,9 +49,9 @@ def test_statements_in_the_clients_charset(
     follower.catch_up()
     theirs = follower.from_server()
     ours = {table: follower.now(table) for table in theirs}
-    # The server logs it without its character set: a replica makes it another table.
+    # The server logs it without its character set, so a replica creates a different table.
     made_like_it = ours.pop("of tmp")
-    # 9.x logs those of the columns. But these clients' bytes may be UTF-8, too.
+    # 9.x logs the columns' character sets, but in these three, UTF-8 is valid text, too.
     if follower.server.is_mysql9() and charset not in {"latin1", "cp1251", "koi8r"}:
         assert made_like_it == replace(theirs["of tmp"], charset=None)
     else:
@@ -63,15 +63,17 @@ def test_statements_in_the_clients_charset(
         assert isinstance(follower.now(gone), str)
 
 
-def test_backslashes_of_the_servers_own(follower: Follower) -> None:
-    """It doubles them in its own texts, also where the session's mode makes nothing of them."""
+def test_backslashes_added_by_the_server_are_undone_or_make_schema_unknown(
+    follower: Follower,
+) -> None:
+    """The server doubles backslashes in its own statements, even under NO_BACKSLASH_ESCAPES."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute(r"CREATE TABLE t (e ENUM('a\\b', 'c\nd', '\\', 'q''\\\\'))")
         cursor.execute("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
         cursor.execute("CREATE TABLE u SELECT * FROM t")
         cursor.execute(r"CREATE TABLE v (e ENUM('a\\b', 'c\nd', '\'))")
-        # As SHOW CREATE TABLE has it, and as MariaDB logs LIKE a temporary table.
+        # As SHOW CREATE TABLE prints it, and as MariaDB logs CREATE TABLE LIKE a temporary table.
         shown = "CREATE TABLE `{}` (\n  `e` enum({}) DEFAULT NULL\n) ENGINE=InnoDB COMMENT='\\'"
         cursor.execute(shown.format("w", r"'a\\b'"))
         cursor.execute(shown.format("x", "'ab'"))
@@ -81,10 +83,10 @@ def test_backslashes_of_the_servers_own(follower: Follower) -> None:
     assert {name: follower.now(name) for name in "tuvx"} == {name: theirs[name] for name in "tuvx"}
 
 
-# What a session says first, what it creates, and what is said of the table: nothing if it is known.
-# `{made}` is what CREATE … SELECT copies, `{name}` the table that must be as the server has it.
+# The session's statement, its CREATE, and the expected reason, "" if the schema is known.
+# `{made}` is the table that CREATE … SELECT copies, `{name}` the table that is compared.
 SESSIONS = [
-    # Literals go through the connection's character set, whatever the column could hold.
+    # Literals are converted to the connection's character set, whatever the column could store.
     ("SET NAMES utf8", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "not in utf8,"),
     ("SET NAMES utf8mb4", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "unseen"),
     (
@@ -104,7 +106,7 @@ SESSIONS = [
     ),
     ("SET NAMES binary", "CREATE TABLE {name} (e ENUM('é') CHARACTER SET utf8)", ""),
     ("SET NAMES utf8, character_set_connection = latin1", "CREATE TABLE {name} LIKE {made}", ""),
-    # What the server writes itself: in its own quotes, and in some modes without character sets.
+    # The server writes its own quotes and, in some modes, leaves out character sets.
     ("SET NAMES latin1, sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
     ("SET sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
     *(
@@ -120,7 +122,7 @@ SESSIONS = [
         "CREATE TABLE {name} (s TEXT CHARACTER SET latin1) SELECT 1 AS a",
         "has a character set that its definition",
     ),
-    # Types that are others in some modes.
+    # Types that mean another type in some modes.
     ("SET sql_mode = 'MAXDB'", "CREATE TABLE {name} (a TIMESTAMP, b TIMESTAMP(3) NOT NULL)", ""),
     ("SET sql_mode = 'ORACLE'", "CREATE TABLE {name} (a DATE, b BLOB, c BLOB(10), d TEXT)", ""),
 ]
@@ -130,10 +132,9 @@ GONE_MODES = ("ORACLE", "NO_TABLE_OPTIONS", "MYSQL40", "MAXDB")
 
 
 @pytest.mark.parametrize(("session", "create", "words"), SESSIONS)
-def test_what_hangs_on_the_session(
+def test_session_dependent_ddl_gives_the_server_schema_or_unknown(
     follower: Follower, session: str, create: str, words: str
 ) -> None:
-    """Either it is what the server has, or it is not known."""
     if follower.server.is_mysql9() and any(mode in session for mode in GONE_MODES):
         pytest.skip("8.0 and later have no such sql_mode")
     with follower.server.connect(database=DATABASE) as connection:
@@ -147,7 +148,7 @@ def test_what_hangs_on_the_session(
         follower.catch_up()
         ours, theirs = follower.now("t"), follower.from_server()["t"]
         if words == "unseen":
-            # Of such labels information_schema shows question marks.
+            # information_schema shows such labels as question marks.
             assert isinstance(ours, TableSchema)
             assert ours.columns[0].labels == ("😀",)
         elif words:
@@ -157,7 +158,7 @@ def test_what_hangs_on_the_session(
             assert ours == theirs or replace(theirs, charset=None) == ours
 
 
-# Of sql_mode ORACLE, and what MariaDB writes in it; DATE and TIMESTAMP of either in any mode.
+# Types of sql_mode ORACLE, and the qualified types that MariaDB writes, valid in any mode.
 ORACLE_TYPES = (
     "VARCHAR2(10)", "VARCHAR2(70000)", "NUMBER", "NUMBER(5)", "NUMBER(10,2) UNSIGNED", "CLOB",
     "CLOB CHARACTER SET utf8", "RAW(16)", "RAW(70000)", "DATE", "BLOB", "BLOB(9)", "TIMESTAMP(3)",
@@ -171,7 +172,9 @@ QUALIFIED_TYPES = (
 @pytest.mark.parametrize(
     ("mode", "kinds"), [("ORACLE", ORACLE_TYPES + QUALIFIED_TYPES), ("", QUALIFIED_TYPES)]
 )
-def test_types_of_oracle(mariadb: LocalServer, mode: str, kinds: tuple[str, ...]) -> None:
+def test_oracle_mode_types_give_the_schema_of_the_server(
+    mariadb: LocalServer, mode: str, kinds: tuple[str, ...]
+) -> None:
     with new_database(mariadb, "oracle") as name, Follower.of(mariadb, name) as follower:
         with mariadb.connect(database=name) as connection:
             cursor = connection.cursor()
@@ -185,12 +188,12 @@ def test_types_of_oracle(mariadb: LocalServer, mode: str, kinds: tuple[str, ...]
         follower.catch_up()
         theirs = follower.from_server()
         ours = {table: follower.now(table) for table in theirs}
-        # In this mode the server writes no character set of the table.
+        # In this mode the server does not write the table's character set.
         theirs["made"] = replace(theirs["made"], charset=None)
         assert ours == theirs
 
 
-def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
+def test_alter_keeps_unwritten_labels_and_makes_lossy_ones_unknown(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE t (a ENUM('ж') CHARACTER SET utf8, b INT)")
@@ -204,8 +207,8 @@ def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
     assert "not in latin1," in str(follower.now("t"))
 
 
-def test_a_definition_that_a_client_copied(follower: Follower) -> None:
-    """UTF-8 over a connection that says latin1: the server has what it was told, `Ã©`."""
+def test_utf8_definition_declared_as_latin1_makes_schema_unknown(follower: Follower) -> None:
+    """The session declares latin1 and sends UTF-8, so the server stores `Ã©`."""
     shown = "CREATE TABLE `t` (\n  `é` int(11) DEFAULT NULL,\n  `e` enum('é') DEFAULT NULL\n)"
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -216,8 +219,8 @@ def test_a_definition_that_a_client_copied(follower: Follower) -> None:
     assert "character set that its client declared" in str(follower.now("t"))
 
 
-def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> None:
-    """MariaDB reads them as the session would have, and logs them as if they had been read so."""
+def test_set_statement_that_changes_sql_mode_makes_schema_unknown(mariadb: LocalServer) -> None:
+    """The mode that MariaDB parses the statement with can differ from the mode that it logs."""
     with new_database(mariadb, "read_with") as name, Follower.of(mariadb, name) as follower:
         mariadb.execute(
             "SET STATEMENT sql_mode='REAL_AS_FLOAT' FOR CREATE TABLE t (a REAL)",
@@ -232,8 +235,8 @@ def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> No
         assert follower.now("w") == follower.from_server()["w"]
 
 
-def test_letters_beyond_the_bmp(follower: Follower) -> None:
-    """The server keeps none in names, and writes none in its own statements."""
+def test_labels_beyond_bmp_in_create_select_make_schema_unknown(follower: Follower) -> None:
+    """The server stores no such characters in names and writes none in its own statements."""
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
@@ -248,8 +251,8 @@ def test_letters_beyond_the_bmp(follower: Follower) -> None:
     assert "beyond U+FFFF" in str(follower.now("f"))
 
 
-def test_labels_with_a_byte_of_0(follower: Follower) -> None:
-    """The server keeps what is in front of it."""
+def test_labels_with_zero_byte_equal_those_of_the_server(follower: Follower) -> None:
+    """The server stores only the part before the zero byte."""
     written = (
         r"e ENUM('a\0b', 'c', '\0x', ' \0', 'd\0 ', 'e \0') CHARACTER SET {0},"
         r" s SET('é\0x', 'y', 'z\0') CHARACTER SET {0}"
@@ -271,7 +274,7 @@ def test_labels_with_a_byte_of_0(follower: Follower) -> None:
         assert follower.now(name) == schema, name
 
 
-def test_a_letter_of_sjis_that_looks_like_a_backslash(follower: Follower) -> None:
+def test_sjis_letter_decoded_as_backslash_makes_schema_unknown(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE, charset="latin1") as connection:
         cursor = connection.cursor()
         cursor.execute("SET NAMES sjis")

@@ -1,4 +1,4 @@
-"""Rows that were pending when their table was dropped: a query of structs gets at them again."""
+"""Pending rows of a dropped table, and the ways in which a query of structs can read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def pending(any_server: Server, table: str, queries: list[Query]) -> tuple[Query, str, StructType]:
-    """A query with a checkpoint in front of a dropped table's rows, its CREATE and its struct."""
+    """Return a query before a dropped table's rows, with the table's CREATE and its struct."""
     query = Query(any_server, table, payload="struct").start()
     queries.append(query)
     run(
@@ -43,7 +43,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_the_error_names_the_ways_on(pending: tuple[Query, str, StructType]) -> None:
+def test_error_for_dropped_table_names_the_remedies(pending: tuple[Query, str, StructType]) -> None:
     query, _, _ = pending
     with pytest.raises(UnknownTableError) as caught:
         query.start()
@@ -51,7 +51,7 @@ def test_the_error_names_the_ways_on(pending: tuple[Query, str, StructType]) -> 
         assert way in caught.value.message
 
 
-def test_schema_ddl_tells_the_columns(
+def test_schema_ddl_option_supplies_columns_of_dropped_table(
     table: str, pending: tuple[Query, str, StructType], tmp_path: Path
 ) -> None:
     query, create, _ = pending
@@ -60,12 +60,14 @@ def test_schema_ddl_tells_the_columns(
     assert images(query.restarted_rows()) == ROWS
 
 
-def test_a_schema_that_the_user_gives(pending: tuple[Query, str, StructType]) -> None:
+def test_explicit_schema_makes_rows_of_dropped_table_readable(
+    pending: tuple[Query, str, StructType],
+) -> None:
     query, _, struct = pending
     assert images(query.restarted_rows(struct)) == ROWS
 
 
-def test_json_needs_no_columns(pending: tuple[Query, str, StructType]) -> None:
+def test_json_payload_reads_rows_of_dropped_table(pending: tuple[Query, str, StructType]) -> None:
     query, _, _ = pending
     query.texts["payload"] = "json"
     assert [json.loads(row) for row in images(query.restarted_rows())] == ROWS

@@ -1,4 +1,4 @@
-"""Files that begin behind a CREATE DATABASE, whose character set their tables inherit."""
+"""Files that start after a CREATE DATABASE, whose character set their tables inherit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSourc
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 DATABASE = "inherits"
@@ -24,8 +24,8 @@ LATIN1, UTF8MB4, UTF8 = "latin1_swedish_ci", "utf8mb4_general_ci", "utf8_general
 UNPROVEN = "is not certain"
 WRONG = "it is not that of its session's collation_server"
 
-# The database's character set, the session's collation_server, the columns behind the key, a text
-# for each, and what is said without the CREATE DATABASE; empty where it is not needed.
+# The database's character set, the session's collation_server, the columns after the key, a text,
+# and the error without the CREATE DATABASE; empty if there is none.
 CASES: list[tuple[str, str, str, str, str]] = [
     ("utf8mb4", LATIN1, "a TEXT", "é€", UNPROVEN),
     ("utf8mb4", UTF8MB4, "a TEXT", "é€", UNPROVEN),
@@ -44,7 +44,7 @@ CASES: list[tuple[str, str, str, str, str]] = [
 
 
 def texts(path: Path, **options: str) -> list[dict[str, str]]:
-    """The last rows of inherits.t, without the key."""
+    """Return column `a` of the rows of inherits.t."""
     parsed = parse_options(
         {"path": str(path), "tables": f"{DATABASE}.t", "payload": "json"} | options
     )
@@ -59,7 +59,7 @@ def texts(path: Path, **options: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("charset", "collation", "columns", "text", "says"), CASES)
-def test_a_database_that_no_file_tells(
+def test_unknown_database_charset_is_rejected_only_if_needed(
     charset: str,
     collation: str,
     columns: str,

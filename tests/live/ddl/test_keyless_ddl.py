@@ -1,4 +1,4 @@
-"""DDL of a table without a key: what a stream that loads tables again asks the server for."""
+"""DDL of a table without a key: the binlog reads of a stream that reloads tables after DDL."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
     ("definition", "statements", "is_read"),
     [
         ("id INT, b INT", ["ADD c INT DEFAULT 7", "ADD d INT NOT NULL DEFAULT 8"], False),
-        # Of a column that may be NULL it is no key yet.
+        # A unique key with a column that can be NULL does not identify rows.
         ("id INT, b INT, UNIQUE (id)", ["ADD c INT"], False),
         ("id INT, b INT, UNIQUE (id)", ["MODIFY id INT NOT NULL"], True),
         ("id INT PRIMARY KEY, b INT NOT NULL, UNIQUE (b)", ["DROP PRIMARY KEY"], True),
     ],
 )
-def test_the_log_is_read_only_where_the_server_shows_a_key(
+def test_binlog_is_searched_for_a_key_only_if_the_server_shows_one(
     any_server: Server,
     any_database: str,
     new_stream: NewStream,
@@ -35,7 +35,7 @@ def test_the_log_is_read_only_where_the_server_shows_a_key(
     statements: list[str],
     is_read: bool,
 ) -> None:
-    """All of the log from a statement on would be sent, to find one key."""
+    """The search for one key reads the whole binlog from a statement on."""
     read: list[Any] = []
 
     def reading(*arguments: Any, **more: Any) -> Any:

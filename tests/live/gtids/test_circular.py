@@ -21,7 +21,7 @@ CREATE = ("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
 
 @contextmanager
 def circle(options: list[str]) -> Iterator[tuple[LocalServer, LocalServer]]:
-    """A <-> B, with these options."""
+    """Yield two servers that replicate each other, with these options."""
     kind = own_kind()
     with (
         kind(options=[*options, "--server-id=1"]) as one,
@@ -42,7 +42,7 @@ def _has(server: LocalServer, count: int) -> bool:
 
 
 @pytest.mark.parametrize("options", [REPLICATION_OPTIONS, [*WITHOUT_GTIDS, "--log-slave-updates"]])
-def test_each_row_is_delivered_once(options: list[str]) -> None:
+def test_circular_replication_delivers_each_row_once(options: list[str]) -> None:
     with circle(options) as servers:
         streams = [Spark(new_reader(server, "shop.t")) for server in servers]
         begun = [stream.latest(stream.initial()) for stream in streams]
@@ -71,8 +71,8 @@ def test_each_row_is_delivered_once(options: list[str]) -> None:
             assert len(set(ids(rows))) == len(rows)
 
 
-def test_a_circle_without_log_slave_updates_is_rejected() -> None:
-    """The rows of the other server are in no binlog of this one."""
+def test_circular_replication_without_log_slave_updates_is_rejected() -> None:
+    """The binlog of one server does not contain the rows of the other one."""
     with circle([*WITHOUT_GTIDS, "--skip-log-slave-updates"]) as servers:
         for server in servers:
             reader = new_reader(server, "shop.t")

@@ -1,4 +1,4 @@
-"""The GTIDs in a stream's offsets are those that the server has executed there."""
+"""The GTIDs in a stream's offsets are those that the server has executed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
 from helpers.servers import MySQL56Server, Server
 from helpers.servers.available import every_server
 from helpers.writers.gtid_modes import switch, switchable_mode
@@ -22,13 +22,13 @@ SEED = 20261127
 OTHERS = [str(UUID(int=number)) for number in (1, 2)]
 
 
-# 5.6 can't switch the mode while it runs.
+# 5.6 cannot switch the mode while it runs.
 ON_FROM_START = ["--gtid-mode=ON", "--enforce-gtid-consistency", "--log-slave-updates"]
 
 
 @pytest.fixture(params=["mysql56", "mysql9", *every_server()[2:]])
 def gtid_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server with gtid_mode=ON, and the database of `DATABASE`."""
+    """Yield a server with gtid_mode=ON and the database `DATABASE`."""
     shared: Server = request.getfixturevalue(request.param)
     with ExitStack() as stack:
         server = shared
@@ -48,7 +48,7 @@ def executed(server: Server) -> GtidSet:
 
 
 def write(server: Server, rng: random.Random) -> None:
-    """Transactions of all sizes and kinds, from three sources and, on 9, with tags."""
+    """Write transactions of all sizes and kinds, from three sources and, on 9.x, with tags."""
     tags = ["", ":billing", ":audit_1"] if server.version() >= "9" else [""]
     number = rng.randrange(1, 1 << 40)
     with server.connect(database=DATABASE) as connection:
@@ -72,7 +72,7 @@ def write(server: Server, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
-def test_offsets_have_the_executed_set(
+def test_offsets_contain_the_executed_gtid_set(
     gtid_server: Server, new_stream: NewStream, implementation: Implementation
 ) -> None:
     server = gtid_server
@@ -92,7 +92,7 @@ def test_offsets_have_the_executed_set(
         for _ in range(3):
             write(server, rng)
             now = executed(server)
-            # From the last offset, as after a restart, and from the one before.
+            # The stream resumes from the last offset, as after a restart.
             stream = new_stream(server, f"{DATABASE}.t", idleOffsetInterval="1ms")
             end = start
             while end["gtid"] != str(now):
@@ -101,7 +101,7 @@ def test_offsets_have_the_executed_set(
                 assert before.is_subset(found)
                 assert found.is_subset(now)
             start, before = end, now
-        # A start that a user gives: the file is read up to there.
+        # For a start position given by a user, the file is read up to that position.
         file, pos = server.position()
         again = new_stream(server, f"{DATABASE}.t", startingOffset=f"{file}:{pos}").initial()
         assert again["gtid"] == str(executed(server))

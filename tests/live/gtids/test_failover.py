@@ -44,7 +44,7 @@ TABLE = "failover.t"
 
 @pytest.fixture(params=LOCAL_KINDS)
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
-    """A primary with a table, and its replica."""
+    """Yield a primary with a table, and its replica."""
     need(LOCAL_KINDS[request.param])
     with replicating_servers(LOCAL_KINDS[request.param]) as servers:
         servers[0].execute(
@@ -56,14 +56,14 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 def lost_on(server: LocalServer) -> str:
-    """What is said of a server that has purged what comes next; a MariaDB says it itself."""
+    """Return the error pattern for purged changes that come next; MariaDB reports its own error."""
     if server.is_mariadb:
         return "required binlog files have been purged"
     return r"it has purged .*, which comes next"
 
 
 def stream(new_stream: NewStream, pair: list[LocalServer], **options: str) -> Spark:
-    """A stream that knows both servers."""
+    """Return a stream with the addresses of both servers."""
     hosts = ",".join(f"{server.host}:{server.port}" for server in pair)
     given = {"retryTimeout": "120s", "connectTimeout": "2s", "host": hosts} | options
     return new_stream(pair[0], TABLE, **given)
@@ -76,7 +76,7 @@ def uuid_of(server: LocalServer) -> str:
 
 
 def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offset]:
-    """The ids of all rows up to one, and the offset after it."""
+    """Return the ids of all rows up to `last`, and the offset after them."""
     got: list[int] = []
     while last not in got:
         end = spark.next_batch(start)
@@ -85,7 +85,7 @@ def read_until(spark: Spark, start: Offset, last: int) -> tuple[list[int], Offse
     return got, start
 
 
-def test_running_stream_continues_on_the_replica(
+def test_running_stream_continues_on_replica_of_killed_primary(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -108,7 +108,7 @@ def test_running_stream_continues_on_the_replica(
     assert start["gtid"] == executed_on(replica)
 
 
-def test_restarted_stream_continues_on_the_replica(
+def test_restarted_stream_continues_on_replica_of_killed_primary(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -126,7 +126,7 @@ def test_restarted_stream_continues_on_the_replica(
     assert (got, start["epoch"]) == ([5, 6], 2)
 
 
-def test_planned_batch_is_read_from_the_replica(
+def test_planned_batch_is_read_from_replica_of_killed_primary(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -151,7 +151,9 @@ def test_planned_batch_is_read_from_the_replica(
     assert (got, end["epoch"]) == ([6], 2)
 
 
-def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewStream) -> None:
+def test_lagging_replica_is_not_used_for_failover(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
     primary, replica = pair
     spark = stream(new_stream, pair, retryTimeout="3s")
     start = spark.initial()
@@ -165,7 +167,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     primary.kill()
     with pytest.raises(ConnectionFailedError, match=reason):
         read_until(spark, start, 4)
-    # It is, once it has what was delivered.
+    # The replica is used once it has executed all delivered changes.
     primary.start()
     start_applying(replica)
     wait_for_replica(replica, primary)
@@ -176,7 +178,7 @@ def test_replica_that_lags_is_not_used(pair: list[LocalServer], new_stream: NewS
     assert (got, start["epoch"]) == ([4], 2)
 
 
-def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
+def test_replica_that_purged_undelivered_changes_is_not_used_for_failover(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -189,7 +191,9 @@ def test_replica_that_has_purged_what_was_not_delivered_is_not_used(
         read_until(stream(new_stream, pair, retryTimeout="3s"), start, 3)
 
 
-def test_server_that_is_back_is_read_on(pair: list[LocalServer], new_stream: NewStream) -> None:
+def test_stream_continues_on_restarted_primary_if_replica_lags(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
     primary, replica = pair
     spark = stream(new_stream, pair)
     start = spark.initial()
@@ -203,7 +207,7 @@ def test_server_that_is_back_is_read_on(pair: list[LocalServer], new_stream: New
     assert (got, start["epoch"]) == ([4], 0)
 
 
-def test_rows_of_a_snapshot_that_the_replica_may_lack_wait_for_their_server(
+def test_failover_during_unfinished_snapshot_raises_failover_error(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -212,7 +216,7 @@ def test_rows_of_a_snapshot_that_the_replica_may_lack_wait_for_their_server(
     end = spark.next_batch(start)
     stop_applying(replica)
     insert(primary, TABLE, 0)
-    # It has a row that the stream has not come to.
+    # The snapshot rows include a row whose change the stream has not reached yet.
     assert sorted(ids(spark.rows(start, end))) == [0, 1, 2]
     primary.kill()
     refused = r"a snapshot is not done; rows of failover\.t were read there; bring it back"
@@ -223,7 +227,7 @@ def test_rows_of_a_snapshot_that_the_replica_may_lack_wait_for_their_server(
     assert read_until(stream(new_stream, pair), end, 4)[0] == [0, 4]
 
 
-def test_snapshot_of_which_nothing_was_read_begins_on_the_replica(
+def test_unread_snapshot_starts_on_the_replica_after_failover(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -236,10 +240,10 @@ def test_snapshot_of_which_nothing_was_read_begins_on_the_replica(
     assert (sorted(got), start["epoch"]) == ([1, 2], 2)
 
 
-def test_stream_continues_on_the_replica_after_a_snapshot(
+def test_failover_after_completed_snapshot_continues_on_the_replica(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """An empty batch records that its rows include nothing that was not delivered."""
+    """An empty batch records that the snapshot rows include no undelivered change."""
     primary, replica = pair
     spark = stream(new_stream, pair, startingOffset="snapshot")
     start = spark.initial()
@@ -255,7 +259,7 @@ def test_stream_continues_on_the_replica_after_a_snapshot(
     assert (got, start["epoch"]) == ([3], 2)
 
 
-def test_another_server_continues_behind_the_same_name(
+def test_failover_option_accepts_another_server_at_the_same_address(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -279,7 +283,9 @@ def test_another_server_continues_behind_the_same_name(
         assert (got, start["server_uuid"]) == ([6], uuid_of(replica))
 
 
-def test_running_replica_is_preferred(pair: list[LocalServer], new_stream: NewStream) -> None:
+def test_prefer_replica_reads_from_a_running_replica(
+    pair: list[LocalServer], new_stream: NewStream
+) -> None:
     primary, replica = pair
     wanted = {"preferReplica": "true"}
     assert stream(new_stream, pair).initial()["server_uuid"] == uuid_of(primary)
@@ -292,7 +298,7 @@ def test_running_replica_is_preferred(pair: list[LocalServer], new_stream: NewSt
     assert stream(new_stream, pair, **wanted).initial()["server_uuid"] == uuid_of(primary)
 
 
-def test_checkpoint_from_before_gtids_is_refused(
+def test_failover_with_checkpoint_without_gtids_is_rejected(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -303,7 +309,7 @@ def test_checkpoint_from_before_gtids_is_refused(
         read_until(stream(new_stream, pair, retryTimeout="3s"), start, 2)
 
 
-def test_replica_that_logged_a_transaction_of_its_own_in_between_is_not_used(
+def test_replica_with_transactions_of_its_own_is_not_used_for_failover(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -323,7 +329,7 @@ def test_replica_that_logged_a_transaction_of_its_own_in_between_is_not_used(
         read_until(spark, start, 4)
 
 
-def test_planned_batch_with_ddl_waits_for_its_server(
+def test_planned_batch_with_ddl_is_read_only_from_its_own_server(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
     primary, replica = pair
@@ -344,10 +350,10 @@ def test_planned_batch_with_ddl_waits_for_its_server(
     assert ids(stream(new_stream, pair).rows(start, end)) == [4]
 
 
-def test_planned_batch_across_base_names_of_the_other_server_is_refused(
+def test_planned_batch_across_base_names_of_the_replica_is_rejected(
     mysql56: object, new_stream: NewStream
 ) -> None:
-    """Its first position has a larger number than its last one: nothing must be taken for all."""
+    """On the replica the batch's first file number exceeds its last; it must not seem empty."""
     with ExitStack() as stack:
         pair: list[LocalServer] = [
             stack.enter_context(
@@ -380,8 +386,10 @@ def test_planned_batch_across_base_names_of_the_other_server_is_refused(
         assert ids(stream(new_stream, pair).rows(start, end)) == [4, 5]
 
 
-def test_prepared_rows_wait_for_their_server(mysql9: object, new_stream: NewStream) -> None:
-    """Where they are is known by positions of that server. (5.6 logs a prepared one at its end.)"""
+def test_failover_with_prepared_xa_rows_raises_failover_error(
+    mysql9: object, new_stream: NewStream
+) -> None:
+    """The rows are known by positions on the lost server. (5.6 logs XA rows only at commit.)"""
     with replicating_servers(MySQL9Server) as pair:
         primary, replica = pair
         primary.execute("CREATE DATABASE failover", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
@@ -401,10 +409,10 @@ def test_prepared_rows_wait_for_their_server(mysql9: object, new_stream: NewStre
         assert read_until(stream(new_stream, pair), start, 1)[0] == [1]
 
 
-def test_replica_that_does_not_log_what_it_applies_is_not_used(
+def test_replica_without_log_slave_updates_is_not_used_for_failover(
     mysql9: object, new_stream: NewStream
 ) -> None:
-    """(With GTIDs, 5.6 can't.)"""
+    """MySQL 5.6 requires log_slave_updates with GTIDs, so this server is 9.x."""
     with (
         replicating_servers(MySQL9Server, 1) as (primary,),
         MySQL9Server(
@@ -425,10 +433,10 @@ def test_replica_that_does_not_log_what_it_applies_is_not_used(
             read_until(stream(new_stream, pair, retryTimeout="3s"), start, 1)
 
 
-def test_rows_after_a_replay_elsewhere_are_later(
+def test_rows_after_a_replay_on_another_server_have_larger_seq(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """The lost server is back after its batch was read from the other one."""
+    """The lost server returns after its batch was read from the replica."""
     primary, replica = pair
     spark = stream(new_stream, pair)
     start = spark.initial()
@@ -444,7 +452,7 @@ def test_rows_after_a_replay_elsewhere_are_later(
     rows = again.rows(start, end)
     primary.start()
     primary.execute(f"UPDATE {TABLE} SET v = 2 WHERE id = 4")
-    # In the same process, and in another one that knows nothing of it.
+    # Both in the same stream and in another one that does not know of the replay.
     for later in (again, stream(new_stream, pair)):
         at, found = end, list[dict[str, Any]]()
         while not found:
@@ -462,7 +470,7 @@ def test_rows_after_a_replay_elsewhere_are_later(
         (["--lower-case-table-names=1"], "lower_case_table_names would change the names"),
     ],
 )
-def test_server_with_other_contents_is_not_used(
+def test_server_with_other_contents_is_not_used_for_failover(
     mysql56: object, new_stream: NewStream, options: list[str], reason: str
 ) -> None:
     with (
@@ -483,10 +491,10 @@ def test_server_with_other_contents_is_not_used(
             read_until(spark, start, 2)
 
 
-def test_set_that_was_given_to_a_server_is_executed(
+def test_gtid_purged_counts_as_executed_in_the_initial_offset(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """A copy from a backup has the GTIDs of what it was made from in none of its files."""
+    """A server restored from a backup has executed GTIDs that none of its files contain."""
     primary, _ = pair
     if primary.is_mariadb:
         pytest.skip("MariaDB has no set of purged GTIDs")

@@ -1,4 +1,4 @@
-"""Failovers at random moments, under load: each row change arrives once, and keys in order."""
+"""Failovers at random moments under load: each row change arrives once, and keys in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLE = "failover.t"
 
 
 class Writer(threading.Thread):
-    """Writes small transactions to one server until it is stopped, or the server is gone."""
+    """A thread that writes small transactions to a server until it is stopped or fails."""
 
     def __init__(self, server: LocalServer, seed: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Writer(threading.Thread):
                         self._change(cursor)
                     cursor.execute("COMMIT")
         except (pymysql.err.MySQLError, OSError):
-            pass  # it was killed
+            pass  # the server was killed
 
     def _change(self, cursor: Any) -> None:
         key = self._random.randrange(KEYS)
@@ -78,9 +78,9 @@ def writing(server: LocalServer, seed: int) -> Iterator[None]:
 
 
 class Reader:
-    """A stream as Spark drives it, and the table that its rows make.
+    """A stream as Spark drives it, and the table that results from its rows.
 
-    Each row must fit the one before it of its key, so none is lost, doubled or out of order.
+    Each row must fit the previous row of its key, so none is lost, repeated or out of order.
     """
 
     def __init__(self, new_stream: NewStream, pair: list[LocalServer], seed: int) -> None:
@@ -103,7 +103,7 @@ class Reader:
         )
 
     def step(self) -> bool:
-        """Read a batch; now and then the driver dies between planning it and reading it."""
+        """Read a batch; sometimes the driver ends between planning and reading it."""
         end = self._spark.latest(self.offset)
         if end == self.offset:
             return False
@@ -131,7 +131,7 @@ class Reader:
         self._spark = self._new()
 
     def read_to(self, server: LocalServer) -> None:
-        """Until it has all that a server has, and nothing more."""
+        """Read until the stream has delivered exactly what a server has executed."""
         executed = _executed(server)
         while GtidSet.parse(self.offset["gtid"]) != executed:
             self.step()
@@ -142,7 +142,7 @@ def _executed(server: LocalServer) -> GtidSet:
 
 
 def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
-    """One history; returns how the primary was lost."""
+    """Run one random failover; return how the primary was lost."""
     rng = random.Random(seed)
     with replicating_servers(kind) as pair:
         primary, replica = pair
@@ -165,7 +165,7 @@ def fail_over(kind: type[LocalServer], seed: int, new_stream: NewStream) -> str:
             primary.halt()
         elif how == "lags":
             primary.kill()
-        # From here on it applies nothing more of its relay log.
+        # From here on the replica applies nothing more of its relay log.
         stop_applying(replica)
         delivered = GtidSet.parse(reader.offset["gtid"])
         missing = delivered.difference(_executed(replica))

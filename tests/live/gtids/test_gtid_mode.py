@@ -1,4 +1,4 @@
-"""gtid_mode is switched while a stream is behind: the server sends the other kind no longer."""
+"""gtid_mode is switched while a stream lags: the server no longer sends the other kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.errors import ServerError
 
 @pytest.fixture
 def switchable(live_server: Server) -> Iterator[Server]:
-    """A server whose gtid_mode can be set while it runs; set back behind."""
+    """Yield a server whose gtid_mode can be set while it runs; restore the mode at the end."""
     with switchable_mode(live_server):
         yield live_server
 
@@ -24,7 +24,7 @@ def switchable(live_server: Server) -> Iterator[Server]:
     ("before", "behind", "advice"),
     [("OFF", "ON", "ON_PERMISSIVE"), ("ON", "OFF", "OFF_PERMISSIVE")],
 )
-def test_a_switch_while_the_stream_is_behind(
+def test_gtid_mode_switch_while_behind_is_rejected_until_permissive(
     *,
     switchable: Server,
     database: str,
@@ -43,7 +43,7 @@ def test_a_switch_while_the_stream_is_behind(
     with pytest.raises(ServerError) as refused:
         new_stream(switchable, table).next_batch(start)
     assert f"SET GLOBAL gtid_mode = {advice} until it has caught up" in refused.value.message
-    # And that is the way on, with the same checkpoint.
+    # This advice works with the same checkpoint.
     switch(switchable, advice)
     stream = new_stream(switchable, table)
     got: list[int] = []

@@ -1,4 +1,4 @@
-"""GTID sets against the server's own functions, with random sets and spellings."""
+"""GTID sets compared with the server's own functions, for random sets and spellings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAIRS = 150
 
 
 def random_text(rng: random.Random, *, newer: bool) -> str:
-    """Return a set in any spelling that a server accepts: a `newer` one has more of them."""
+    """Return a set in any spelling that a server accepts; a `newer` server accepts more."""
     parts: list[str] = []
     for _ in range(rng.randrange(5)):
         uuid = rng.choice(UUIDS)
@@ -30,7 +30,9 @@ def random_text(rng: random.Random, *, newer: bool) -> str:
 
 
 @pytest.mark.parametrize("name", ["mysql56", "live_server", "mysql9"])
-def test_operations_are_the_server_s(name: str, request: pytest.FixtureRequest) -> None:
+def test_gtid_set_operations_equal_those_of_the_server(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(name)
     rng = random.Random(20261127)
     newer = name == "mysql9"

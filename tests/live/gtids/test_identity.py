@@ -1,4 +1,4 @@
-"""Two replicas with one identity: neither flaps without an error that names the clash."""
+"""Two replicas with one identity: an error names the clash, instead of endless reconnects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLASH = "another replica uses the same server_id or UUID"
 
 @contextmanager
 def dumping(server: Server, ids: tuple[int, int] = (77, 77)) -> Iterator[DumpStream]:
-    """A dump whose first events have arrived."""
+    """Yield a dump whose first event has arrived."""
     settings = replace(server.settings(heartbeat_interval=1.0), server_ids=ids)
     with ReplicaClient.connect(settings) as client:
         stream = client.dump(*server.position(), blocking=True)
@@ -34,7 +34,7 @@ def until_it_ends(stream: DumpStream) -> None:
         pass
 
 
-def test_the_same_server_id(any_server: Server) -> None:
+def test_same_server_id_ends_the_older_dump_on_mariadb_only(any_server: Server) -> None:
     """On MySQL both connections stay, because their UUIDs differ."""
     with dumping(any_server) as first, dumping(any_server) as second:
         if any_server.is_mariadb:
@@ -46,10 +46,12 @@ def test_the_same_server_id(any_server: Server) -> None:
         second.next_event()
 
 
-def test_the_same_server_id_of_a_range_is_drawn_again(any_server: Server) -> None:
+def test_server_id_clash_in_range_raises_lost_connection_error_on_mariadb(
+    any_server: Server,
+) -> None:
     with dumping(any_server, (77, 78)) as first, dumping(any_server) as second:
         if any_server.is_mariadb:
-            # 78 is no clash, and the first one stays.
+            # If the first dump uses 78, only this third one clashes with it.
             with dumping(any_server, (78, 78)), pytest.raises(LostConnectionError, match=CLASH):
                 until_it_ends(first)
         else:
@@ -57,8 +59,10 @@ def test_the_same_server_id_of_a_range_is_drawn_again(any_server: Server) -> Non
         second.next_event()
 
 
-def test_the_same_uuid(any_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have random ones, so that only a mistake of this package could cause it."""
+def test_same_replica_uuid_ends_the_older_dump(
+    any_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UUIDs are random, so that only an error in this package can cause this clash."""
     monkeypatch.setattr(client_module, "uuid4", lambda: "11111111-1111-1111-1111-111111111111")
     with dumping(any_server, (77, 77)) as first, dumping(any_server, (77, 77)) as second:
         is_silent = any_server.version().startswith("5.6")
@@ -67,7 +71,9 @@ def test_the_same_uuid(any_server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         second.next_event()
 
 
-def test_two_streams_with_the_same_server_id(any_server: Server, any_database: str) -> None:
+def test_streams_with_same_server_id_conflict_on_mariadb_only(
+    any_server: Server, any_database: str
+) -> None:
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
     streams = [
         Spark(new_reader(any_server, f"{any_database}.t", serverId="77", retryTimeout="20s"))

@@ -1,4 +1,4 @@
-"""A stream from an archive of a server's files: it grows, and its query moves to the server."""
+"""Streams from a growing archive of a server's files, with switches to the server and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GTIDS = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
 
 @pytest.fixture(params=LOCAL_KINDS)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server to restart, those of MySQL 5.7 and later with GTIDs, with an empty database."""
+    """Yield a restartable server with an empty database; MySQL 5.7 and later have GTIDs."""
     kind = LOCAL_KINDS[request.param]
     need(kind)
     has_gtids = kind in (MySQL57Server, MySQL9Server)
@@ -56,7 +56,7 @@ class Shop:
             server.execute(f"CREATE TABLE shop.{table} (id INT PRIMARY KEY, a INT, b INT)")
 
     def change(self, count: int) -> None:
-        """Transactions of several statements, a new file now and then."""
+        """Commit transactions of several statements, and sometimes start a new file."""
         with self.server.connect(database="shop") as connection, connection.cursor() as cursor:
             for _ in range(count):
                 for _ in range(self._random.randrange(1, 4)):
@@ -92,12 +92,12 @@ class Shop:
         pytest.param(4_000, 20, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_archive_that_grows_while_the_query_is_killed(
+def test_killed_query_reads_growing_archive_exactly_once(
     server: LocalServer, tmp_path: Path, changes: int, kills: int
 ) -> None:
-    """A batch that runs again gives the same rows (see `stream_driver`)."""
+    """A replayed batch gives the same rows (see `stream_driver`)."""
     seed = random.randrange(1 << 30)
-    # pytest shows it if the test fails.
+    # pytest prints the seed if the test fails.
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     archive = Archive(server, tmp_path / "archive", seed=seed)
@@ -117,7 +117,7 @@ def test_archive_that_grows_while_the_query_is_killed(
                 place = chance.choice(("before-partitions", "before-sink", "after-sink", ""))
                 reached = stream.hold(place) if place else stream.checkpoint / "nowhere"
                 known = len(stream.commits())
-                # Copied after that, so that there is another batch.
+                # The changes are archived after the count of commits, so there is another batch.
                 shop.change(changes // (kills + 1))
                 stream.wait_until(
                     partial(_is_due, stream, reached, known), f"a batch is {place or 'committed'}"
@@ -136,13 +136,13 @@ def test_archive_that_grows_while_the_query_is_killed(
 
 
 def _is_due(stream: StreamProcess, reached: Path, known: int) -> bool:
-    """Whether the driver stands still, or has committed another batch since."""
+    """Return whether the driver is held, or has committed another batch since."""
     held = reached.parent == stream.output
     return reached.exists() if held else len(stream.commits()) > known
 
 
 def _has_last(stream: StreamProcess) -> bool:
-    # A batch that is written and not committed counts for nothing when the query is stopped.
+    # A batch that is written but not committed does not count when the query is stopped.
     committed = [stream.output / f"batch-{number:06}.jsonl" for number in stream.commits()]
     return any('{\\"id\\":-1' in path.read_text() for path in committed)
 
@@ -169,7 +169,7 @@ def to_server(stream: FileStream, server: LocalServer, **options: str) -> FileSt
 
 
 def read(stream: FileStream) -> list[dict[str, Any]]:
-    """Everything up to the end of the binlog, as a run with AvailableNow; returns all rows."""
+    """Read to the end of the binlog, as a run with AvailableNow; return all rows so far."""
     assert stream.spark is not None
     stream.spark.reader.prepareForTriggerAvailableNow()
     while stream.step():
@@ -178,14 +178,14 @@ def read(stream: FileStream) -> list[dict[str, Any]]:
 
 
 def purge(server: LocalServer, archive: Archive) -> None:
-    """Remove everything from the server that is complete in the archive."""
+    """Remove all files from the server that are complete in the archive."""
     server.execute("FLUSH LOGS")
     archive.copy()
     server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
 
 
 @pytest.mark.sample(2)
-def test_from_the_archive_to_the_server_and_back(
+def test_switching_between_archive_and_server_keeps_rows_equal_to_select(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
     stream, archive, shop = moved
@@ -194,7 +194,7 @@ def test_from_the_archive_to_the_server_and_back(
     shop.assert_equal(read(to_files(stream, archive)))
     shop.change(40)
     shop.assert_equal(read(to_server(stream, server)))
-    # Read on from the server's part of the history, with the DDL of the files.
+    # The schema history from the server continues with the DDL in the files.
     server.execute("ALTER TABLE shop.t ADD c INT FIRST")
     server.execute("DELETE FROM shop.t WHERE id % 3 = 0", "ALTER TABLE shop.t DROP c")
     shop.change(40)
@@ -210,7 +210,7 @@ def test_from_the_archive_to_the_server_and_back(
 
 
 @pytest.mark.sample(2)
-def test_a_purged_backlog_of_a_query_with_a_snapshot(
+def test_purged_backlog_read_from_archive_needs_no_new_snapshot(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
     stream, archive, shop = moved
@@ -234,12 +234,12 @@ def test_a_purged_backlog_of_a_query_with_a_snapshot(
 
 
 @pytest.mark.sample(2)
-def test_a_server_that_crashes_and_stops(
+def test_archive_with_files_of_crashes_and_stops_equals_select(
     server: LocalServer,
     moved: tuple[FileStream, Archive, Shop],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It leaves a file without ROTATE, then one that ends with STOP."""
+    """A crash leaves a file without ROTATE; a shutdown leaves one that ends with STOP."""
     monkeypatch.setattr(followed_files, "_SETTLE_SECONDS", 0.1)
     stream, archive, shop = moved
     shop.change(20)
@@ -256,10 +256,10 @@ def test_a_server_that_crashes_and_stops(
 
 
 @pytest.mark.sample(2)
-def test_files_of_another_server_are_refused(
+def test_files_of_another_server_are_rejected(
     server: LocalServer, moved: tuple[FileStream, Archive, Shop]
 ) -> None:
-    """Its binlog has files of the same names."""
+    """The other server's binlog files have the same names."""
     stream, archive, shop = moved
     shop.change(5)
     archive.copy()

@@ -1,4 +1,4 @@
-"""Files of a live server's log, read by `path`: whole, with one missing, and renamed."""
+"""Files of a live server's binlog, read by `path`: complete, with one missing, and renamed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROTATES = 4
 
 
 def ids(path: Path, tables: str) -> list[int]:
-    """The column `id` of the rows at a path."""
+    """Return the column `id` of the rows at a path."""
     options = parse_options({"path": str(path), "tables": tables, "payload": "json"})
     reader = MySQLBinlogReader(options, output_schema(StringType()))
     return [
@@ -36,8 +36,10 @@ def ids(path: Path, tables: str) -> list[int]:
 
 @pytest.fixture
 def files(any_server: Server, any_database: str, tmp_path: Path) -> Sequence[str]:
-    """A log of five files: the table, and a row in each; the last two are rotated to by sessions
-    with a time of their own."""
+    """Download five files with a table and a row in each; return their names.
+
+    The last two files are created by rotations in sessions with a timestamp in the past.
+    """
     first, _ = any_server.position()
     any_server.rotate()
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
@@ -53,7 +55,7 @@ def files(any_server: Server, any_database: str, tmp_path: Path) -> Sequence[str
     return names
 
 
-def test_a_log_with_and_without_a_gap(
+def test_missing_file_between_others_raises_binlog_gap_error(
     files: Sequence[str], any_database: str, tmp_path: Path
 ) -> None:
     tables = f"{any_database}.t"
@@ -68,19 +70,21 @@ def test_a_log_with_and_without_a_gap(
             f" {files[n + 1]}" in str(caught.value)
         )
         (tmp_path.parent / away.name).rename(away)
-    # The last ones may be missing: so does whatever was not copied yet.
+    # The last file may be missing, because it may not have been copied yet.
     (tmp_path / files[-1]).unlink()
     assert ids(tmp_path, tables) == list(range(ROTATES))
 
 
-def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) -> None:
+def test_renamed_files_are_read_only_if_unnumbered_and_consecutive(
+    files: Sequence[str], any_database: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "renamed"
     for names, are_one in (
         ({0: "mysql-bin.000001", 1: "mysql-bin.000002"}, False),
         ({0: "mysql-bin.000001", 2: "mysql-bin.000002"}, False),
         ({0: "a.binlog", 1: "b.binlog", 2: "c.binlog"}, True),
         ({0: "a.binlog", 2: "b.binlog"}, False),
-        # The last one has no ROTATE, but was not begun when the first one ended.
+        # The last file has no ROTATE, but it was not created when the first one ended.
         ({0: "a.binlog", ROTATES: "b.binlog"}, False),
     ):
         folder.mkdir()
@@ -94,10 +98,10 @@ def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) 
         shutil.rmtree(folder)
 
 
-def test_a_copy_that_ends_anywhere(
+def test_truncated_file_yields_whole_transactions_with_a_warning(
     any_server: Server, any_database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A file's copy as it goes while the server writes it: of two transactions, one row each."""
+    """The copy ends anywhere in the second of two transactions, as while the server writes it."""
     any_server.rotate()
     name, _ = any_server.position()
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY) ENGINE=InnoDB")
@@ -117,8 +121,10 @@ def test_a_copy_that_ends_anywhere(
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-def test_a_server_that_came_back(own_server: LocalServer, tmp_path: Path, how: str) -> None:
-    """Files that end without a ROTATE, as the server left them on its disk."""
+def test_files_left_by_restarts_are_read_and_checked_for_gaps(
+    own_server: LocalServer, tmp_path: Path, how: str
+) -> None:
+    """The files end without a ROTATE, as the server left them on its disk."""
     own_server.execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
     for n in range(3):
         own_server.execute(f"INSERT INTO d.t VALUES ({n})")

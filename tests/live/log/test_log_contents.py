@@ -1,4 +1,4 @@
-"""Servers whose logs leave out what is wanted: by filters, and as replicas."""
+"""Servers whose binlogs leave out captured changes: because of filters, and as replicas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WITHOUT_FILTERS = ("--server-id=2",)
 
 @pytest.fixture(scope="module", params=own_kinds())
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """One of each kind, with two databases; it may be started again with other options."""
-    request.getfixturevalue(request.param)  # it says what is missing
+    """Yield a server of each kind in turn, with two databases; tests restart it with options."""
+    request.getfixturevalue(request.param)  # ends the test if it is missing
     with own_kinds()[request.param](options=WITHOUT_FILTERS) as server:
         for database in ("shop", "stock"):
             server.execute(
@@ -33,13 +33,13 @@ def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 @pytest.fixture(autouse=True)
 def new_process() -> None:
-    """As if nothing had been said yet."""
+    """Forget which warnings have been logged, as in a new process."""
     forget_warnings()
 
 
 @pytest.fixture
 def restarted(server: LocalServer) -> Callable[..., LocalServer]:
-    """``restarted("--an-option")``: the server with these options and no others."""
+    """``restarted("--an-option")`` returns the server, running with these options and no others."""
 
     def restart(*options: str) -> LocalServer:
         arguments = (*WITHOUT_FILTERS, *options)
@@ -57,7 +57,7 @@ def _refused(stream: Spark) -> str:
     return caught.value.message
 
 
-def test_filters_by_database(
+def test_server_filter_that_excludes_a_captured_database_is_rejected(
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,
     caplog: pytest.LogCaptureFixture,
@@ -85,10 +85,10 @@ def test_filters_by_database(
     assert new_stream(server, "shop.*").initial()["file"]
 
 
-def test_a_server_that_comes_back_with_a_filter(
+def test_binlog_filter_set_by_restart_raises_binlog_settings_error(
     restarted: Callable[..., LocalServer], new_stream: NewStream
 ) -> None:
-    """What was read before is delivered; then nothing is passed over in silence."""
+    """Earlier rows are delivered; then no change is skipped silently."""
     server = restarted()
     stream = new_stream(server, "shop.*", retryTimeout="300s")
     start = stream.initial()
@@ -102,12 +102,12 @@ def test_a_server_that_comes_back_with_a_filter(
         stream.next_batch(end)
 
 
-def test_an_account_that_may_no_longer_ask(
+def test_resume_without_replication_client_grant_warns_once(
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A stream with a checkpoint needs no REPLICATION CLIENT; what is not checked is told once."""
+    """A resumed stream needs no REPLICATION CLIENT; it reports the missing checks only once."""
     server = restarted()
     reader = {"user": "reader_asks", "password": "secret"}
     server.execute(
@@ -125,7 +125,7 @@ def test_an_account_that_may_no_longer_ask(
     assert record.getMessage().startswith("not checked whether the binlog has all changes")
 
 
-def test_a_replica(
+def test_running_replica_without_log_slave_updates_is_rejected(
     request: pytest.FixtureRequest,
     restarted: Callable[..., LocalServer],
     new_stream: NewStream,
@@ -133,7 +133,7 @@ def test_a_replica(
 ) -> None:
     server = restarted()
     is_mysql9 = server.is_mysql9()
-    if is_mysql9:  # it logs what it applies by default, and has the newer words only
+    if is_mysql9:  # logs applied changes by default; only newer keywords
         server = restarted("--skip-log-replica-updates")
     source: Server = request.getfixturevalue(server.name)
     file, pos = source.position()
@@ -156,7 +156,7 @@ def test_a_replica(
         lambda: server.execute(f"SHOW {replica} STATUS")[0][11] == "Yes",
         "the replica applies changes",
     )
-    # Also as the account that the docs name: on MariaDB it may not ask for the whole status.
+    # Also as the account that the docs describe: on MariaDB it cannot read the full status.
     for more in ({}, reader):
         message = _refused(new_stream(server, "shop.*", **more))
         assert "log_slave_updates is OFF" in message

@@ -1,7 +1,7 @@
-"""A binlog whose base name changes at a restart while the index file stays: nothing is lost.
+"""Binlogs whose base name changes at a restart while the index file stays.
 
-The server goes on in the new name's first file. The order of the files is the order of the index
-then, whatever their numbers are.
+The server continues in the first file of the new name. From then on the order of the files is
+their order in the index, whatever their numbers are.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ PREPARE = "XA PREPARE 'x'"
 
 @pytest.fixture(params=[*own_servers(), mariadb_kind()])
 def shop(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server of the test's own, whose binlog is at aaa-bin.000004."""
+    """Yield a new server whose binlog is at aaa-bin.000004."""
     kind: type[LocalServer] = request.param
     if kind in own_kinds().values():
-        request.getfixturevalue(kind.name)  # it says what is missing
+        request.getfixturevalue(kind.name)  # ends the test if it is missing
     with kind([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         server.execute("CREATE DATABASE shop", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
         restart_with_log_name(server, "aaa-bin")
@@ -64,7 +64,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 
 def follow(stream: Spark, start: Offset, count: int) -> tuple[list[int], Offset]:
-    """The ids of the next rows, and where they end; `seq` grows from row to row."""
+    """Return the ids of the next rows and the offset after them; check that `seq` increases."""
     got: list[int] = []
     last: tuple[int, ...] = ()
     while len(got) < count:
@@ -88,7 +88,7 @@ def begun(stream: Spark) -> Offset:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("rotations", [0, 2, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_a_stream_goes_on_in_the_new_name(
+def test_stream_continues_after_base_name_change(
     shop: LocalServer, new_stream: NewStream, how: str, rotations: int
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -112,10 +112,10 @@ def test_a_stream_goes_on_in_the_new_name(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_back_and_forth_with_lower_numbers(
+def test_repeated_base_name_changes_deliver_every_row_in_order(
     shop: LocalServer, new_stream: NewStream, how: str
 ) -> None:
-    """aaa, bbb, aaa again, and ccc of which nothing is wanted; some files have no transaction."""
+    """The base names are aaa, bbb, aaa, ccc (without captured changes) and bbb."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     insert(shop, TABLE, 1)
@@ -127,21 +127,23 @@ def test_back_and_forth_with_lower_numbers(
         if name != "ccc-bin":
             insert(shop, TABLE, number)
         if name == "aaa-bin":
-            # Its numbers continue, on the other side of another sequence.
+            # The numbers continue from the earlier files of this base name.
             assert shop.position()[0] == "aaa-bin.000005"
     if how == "restarted":
         stream = new_stream(shop, TABLE)
     more, end = follow(stream, middle, 3)
     assert got + more == [1, 2, 3, 5]
     assert (end["epoch"], end["file"]) == (4, "bbb-bin.000002")
-    # A restart at any place reads the same.
+    # A restart from either offset reads the same rows.
     for place, rows in ((start, [1, 2, 3, 5]), (middle, [2, 3, 5])):
         found, again = follow(new_stream(shop, TABLE), place, len(rows))
         assert (found, again) == (rows, end)
 
 
-def test_planned_batches_come_again(shop: LocalServer, new_stream: NewStream) -> None:
-    """Before the change, across it and after it, in a process of its own."""
+def test_replay_across_base_name_change_returns_equal_rows(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
+    """The batches before, across and after the change are each read again by another stream."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     insert(shop, TABLE, 1)
@@ -157,12 +159,14 @@ def test_planned_batches_come_again(shop: LocalServer, new_stream: NewStream) ->
         again, later = new_stream(shop, TABLE), [*chain(*rows[place + 1 :])]
         assert ids(again.rows(*offsets[place : place + 2])) == rows[place]
         assert follow(again, offsets[place + 1], len(later))[0] == later
-    # As the stream's tail, so do the schemas know the table on both sides.
+    # The schema tracker also follows the table across the change.
     shop.execute(f"ALTER TABLE {TABLE} ADD c INT", f"INSERT INTO {TABLE} VALUES (3, 4)")
     assert follow(stream, offsets[-1], 1)[0] == [3]
 
 
-def test_available_now_ends_in_the_new_name(shop: LocalServer, new_stream: NewStream) -> None:
+def test_available_now_reads_to_the_end_across_base_name_changes(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -172,7 +176,7 @@ def test_available_now_ends_in_the_new_name(shop: LocalServer, new_stream: NewSt
         insert(shop, TABLE, 2 if name == "bbb-bin" else 3)
     stream = new_stream(shop, TABLE)
     stream.reader.prepareForTriggerAvailableNow()
-    # What comes behind the end of the run is another one's.
+    # Changes after the end of this run belong to the next run.
     insert(shop, TABLE, 4)
     restart_with_log_name(shop, "ddd-bin")
     insert(shop, TABLE, 5)
@@ -189,7 +193,7 @@ def test_available_now_ends_in_the_new_name(shop: LocalServer, new_stream: NewSt
     assert (got, start["epoch"]) == ([1, 2, 3, 4, 5], 3)
 
 
-def test_runs_of_trigger_once_take_one_sequence_each(
+def test_trigger_once_reads_one_sequence_of_files_per_run(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -207,8 +211,10 @@ def test_runs_of_trigger_once_take_one_sequence_each(
     assert runs == [([1], 0), ([], 1), ([2], 1)]
 
 
-def test_a_sequence_that_was_purged(shop: LocalServer, new_stream: NewStream) -> None:
-    """Nothing is known of what lay between: there is no way on in the new name."""
+def test_purged_sequence_of_files_raises_binlog_purged_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
+    """The changes between the two sequences are unknown, so the new sequence is not read."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -223,7 +229,7 @@ def test_a_sequence_that_was_purged(shop: LocalServer, new_stream: NewStream) ->
     stream.reader.prepareForTriggerAvailableNow()
     with pytest.raises(BinlogPurgedError):
         stream.latest(start)
-    # Nor when the number comes again.
+    # Nor when the new sequence reaches the number of the purged file.
     while shop.position()[0] != "bbb-bin.000006":
         shop.rotate()
     with pytest.raises(BinlogPurgedError):
@@ -243,7 +249,7 @@ def read_batch(server: LocalServer, start: str, end: str = "latest") -> list[dic
 
 
 @pytest.mark.parametrize("rotations", [0, 6])
-def test_a_batch_read_spans_names(shop: LocalServer, rotations: int) -> None:
+def test_batch_read_spans_base_name_changes(shop: LocalServer, rotations: int) -> None:
     insert(shop, TABLE, 1)
     start = "{}:{}".format(*shop.position())
     insert(shop, TABLE, 2)
@@ -263,8 +269,8 @@ def test_a_batch_read_spans_names(shop: LocalServer, rotations: int) -> None:
         read_batch(shop, middle, start)
 
 
-def test_a_batch_read_has_the_columns_of_each_place(shop: LocalServer) -> None:
-    """Where the log has the table's CREATE, in whichever file."""
+def test_batch_read_across_base_names_uses_columns_valid_at_each_row(shop: LocalServer) -> None:
+    """The columns are known because the binlog contains the table's CREATE."""
     start = "{}:{}".format(*shop.position())
     for number, name in enumerate(("aaa-bin", "bbb-bin", "aaa-bin")):
         if number:
@@ -282,15 +288,15 @@ def test_a_batch_read_has_the_columns_of_each_place(shop: LocalServer) -> None:
         {"id": 4, "c0": 0, "c1": 1},
         {"id": 5, "c0": 0, "c1": 1, "c2": 2},
     ]
-    # From here on the server tells how it looks now, which is not how it looked.
+    # From `start` on, only the current columns are known, which differ from those at `start`.
     with pytest.raises(UnknownSchemaError):
         read_batch(shop, start)
 
 
-def test_an_unknown_table_that_is_shown_later_lacks_no_grant(
+def test_unknown_schema_error_suggests_no_grant_if_ddl_is_in_next_sequence(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
-    """Its columns are known from its next DDL on, which lies in the next sequence."""
+    """The columns are known from the table's next DDL on, which is in the next sequence."""
     start = "{}:{}".format(*shop.position())
     insert(shop, TABLE, 1)
     restart_with_log_name(shop, "bbb-bin")
@@ -301,8 +307,8 @@ def test_an_unknown_table_that_is_shown_later_lacks_no_grant(
     assert "GRANT" not in error.value.message
 
 
-def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
-    """The first file is the oldest, whatever its number is."""
+def test_start_time_is_searched_in_binlog_index_order(shop: LocalServer) -> None:
+    """The first file in the index is the oldest, whatever its number is."""
     for number, name in enumerate(("ccc-bin", "bbb-bin", "aaa-bin")):
         restart_with_log_name(shop, name)
         shop.execute(
@@ -316,7 +322,7 @@ def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
         assert ids(read_batch(shop, start)) == [*range(number, 3)]
 
 
-def test_lag_counts_through_the_names(
+def test_lag_bytes_include_files_of_all_base_names(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lag_module, "_POLL_SECONDS", 0.05)
@@ -332,7 +338,7 @@ def test_lag_counts_through_the_names(
     stream = new_stream(shop, TABLE)
 
     def report(start: Offset, bytes_behind: int) -> dict[str, Any]:
-        # Until the first change is read, what is behind counts from where the tail is.
+        # Until the first change is read, the lag counts from the tail's position.
         def look() -> dict[str, Any] | None:
             stream.latest(start)
             found = stream.reader.reportLatestOffset()
@@ -354,8 +360,10 @@ def test_lag_counts_through_the_names(
     assert report(end, 0)["seconds_behind"] == 0
 
 
-def test_a_missing_file_at_the_end_of_a_name(shop: LocalServer, new_stream: NewStream) -> None:
-    """The file before tells of it: what it had is lost, and the stream must not pass over it."""
+def test_missing_last_file_of_a_base_name_raises_binlog_gap_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
+    """The file before it names it. Its changes are lost, and the stream must not skip them."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -378,7 +386,9 @@ def test_a_missing_file_at_the_end_of_a_name(shop: LocalServer, new_stream: NewS
         stream.next_batch(middle)
 
 
-def test_a_missing_file_in_the_middle_of_a_name(shop: LocalServer, new_stream: NewStream) -> None:
+def test_missing_middle_file_of_a_base_name_raises_binlog_gap_error(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()
@@ -399,17 +409,17 @@ def test_a_missing_file_in_the_middle_of_a_name(shop: LocalServer, new_stream: N
 
 
 def reset_master(server: LocalServer) -> None:
-    """In a later second than the one that the last file was begun in."""
+    """Run RESET MASTER in a later second than the one in which the last file was created."""
     assert server.datadir is not None
     began = int((server.datadir / server.position()[0]).stat().st_ctime)
     wait_until(lambda: time() >= began + 2, "the second is over")
     server.reset_binlog()
 
 
-def test_the_next_sequence_is_replaced_before_it_is_entered(
+def test_next_sequence_replaced_before_reading_raises_binlog_replaced_error(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
-    """The tail has met it, while Spark was busy with what comes before."""
+    """The tail has found the next sequence while Spark still reads the current one."""
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     insert(shop, TABLE, 1)
@@ -426,16 +436,14 @@ def test_the_next_sequence_is_replaced_before_it_is_entered(
 
 
 @pytest.mark.parametrize("kept", ["only the last file", "all files"])
-def test_a_dump_that_outlives_reset_master_passes_over_no_file(
-    shop: LocalServer, kept: str
-) -> None:
-    """The server continues it in the file at its place in the new index, whichever that is."""
+def test_dump_continued_after_reset_master_raises_an_error(shop: LocalServer, kept: str) -> None:
+    """The server continues the dump in the file that has the same place in the new index."""
     if kept == "only the last file":
         shop.execute("PURGE BINARY LOGS TO 'aaa-bin.000004'")
     shop.execute("CREATE TABLE shop.large (id INT PRIMARY KEY, b LONGBLOB)")
     with ReplicaClient.connect(parse_options(shop.options()).server_settings()) as client:
         dump = Dump(client, Position.of(*shop.position()), None, blocking=True)
-        # More than the sockets have room for: the server waits in the middle of it.
+        # More than fits into the socket buffers: the server blocks in the middle of the dump.
         for number in range(150):
             shop.execute(f"INSERT INTO shop.large VALUES ({number}, REPEAT('x', 200000))")
         shop.reset_binlog()
@@ -446,7 +454,7 @@ def test_a_dump_that_outlives_reset_master_passes_over_no_file(
             assert {event.file for event in dump} == {"aaa-bin.000004"}
 
 
-def test_a_lost_last_event_is_no_end_of_a_sequence(
+def test_truncated_last_event_of_a_sequence_raises_binlog_replaced_error(
     shop: LocalServer, new_stream: NewStream
 ) -> None:
     stream = new_stream(shop, TABLE)
@@ -466,10 +474,10 @@ def test_a_lost_last_event_is_no_end_of_a_sequence(
 
 
 @pytest.mark.parametrize("names", [("aaa-bin.000004", "bbb-bin.000005"), ("b.000002", "a.000001")])
-def test_files_of_two_names_are_no_chain(
+def test_files_with_two_base_names_raise_binlog_gap_error(
     shop: LocalServer, tmp_path: Path, names: tuple[str, str]
 ) -> None:
-    """Which of them is older is not told by files alone."""
+    """The files alone do not show which base name is older."""
     insert(shop, TABLE, 1)
     restart_with_log_name(shop, "bbb-bin")
     insert(shop, TABLE, 2)
@@ -483,8 +491,10 @@ def test_files_of_two_names_are_no_chain(
 
 
 @pytest.mark.parametrize("when", ["between batches", "of a planned batch"])
-def test_a_load_goes_on(shop: LocalServer, new_stream: NewStream, when: str) -> None:
-    """Loaded rows never count for newer than what the log has behind them."""
+def test_snapshot_across_base_name_changes_equals_select(
+    shop: LocalServer, new_stream: NewStream, when: str
+) -> None:
+    """A snapshot row never replaces a change that is logged after it."""
     values = ",".join(f"({number})" for number in range(2000))
     shop.execute(
         "CREATE TABLE shop.other (id INT PRIMARY KEY)",
@@ -531,13 +541,13 @@ def test_a_load_goes_on(shop: LocalServer, new_stream: NewStream, when: str) -> 
 
 
 def is_done(offset: Offset, end: Position) -> bool:
-    """Whether all is loaded, and delivered up to the end."""
+    """Return whether the snapshot is complete and all changes up to `end` are delivered."""
     load = SnapshotState.unpack(offset["snapshot"])
     return load.is_done and (offset["file"], offset["pos"]) == (end.file, end.pos)
 
 
 def left_by(rows: list[dict[str, Any]]) -> set[int]:
-    """The ids that changes leave, each by its last one."""
+    """Return the ids that remain after all changes, in the order of `seq`."""
     left: set[int] = set()
     for row in sorted(rows, key=lambda row: tuple(row["seq"].values())):
         if row["before"] is not None:
@@ -548,13 +558,15 @@ def left_by(rows: list[dict[str, Any]]) -> set[int]:
 
 
 @pytest.mark.parametrize("table", ["t", "other"])
-def test_xa_across_the_names(shop: LocalServer, new_stream: NewStream, table: str) -> None:
-    """Of another table it is passed, whether the stream has seen its XA PREPARE or not."""
+def test_xa_transaction_across_base_names_is_rejected_only_if_captured(
+    shop: LocalServer, new_stream: NewStream, table: str
+) -> None:
+    """On another table it is skipped, whether or not the stream has read its XA PREPARE."""
     shop.execute("CREATE TABLE shop.other (id INT PRIMARY KEY)")
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     shop.execute("XA START 'x'", f"INSERT INTO shop.{table} VALUES (100)", "XA END 'x'", PREPARE)
-    # MySQL 5.6 takes it back when its session ends, and logs only what is committed.
+    # MySQL 5.6 rolls the transaction back when its session ends; it logs only commits.
     is_kept = bool(shop.execute("XA RECOVER"))
     assert is_kept == (shop.name != "mysql56")
     insert(shop, TABLE, 1)
@@ -565,7 +577,7 @@ def test_xa_across_the_names(shop: LocalServer, new_stream: NewStream, table: st
         shop.execute("XA COMMIT 'x'")
     insert(shop, TABLE, 2)
     if is_kept and table == "t":
-        # Rows that nobody has read yet, on either side of the change.
+        # No stream has delivered the prepared rows, on either side of the name change.
         for each, place in ((stream, start), (late, behind)):
             with pytest.raises(UnsupportedTransactionError):
                 follow(each, place, 3)

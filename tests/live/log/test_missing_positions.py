@@ -25,7 +25,7 @@ DATABASE = "missing_positions"
 
 @pytest.fixture(scope="module")
 def logged(mariadb11: LocalServer) -> Iterator[tuple[LocalServer, tuple[str, int], Path]]:
-    """A server, the position before a few transactions of it, and its binlog with their end."""
+    """Yield a server, the position before its last transactions, and the binlog file with them."""
     with new_database(mariadb11, DATABASE) as name:
         mariadb11.execute("FLUSH BINARY LOGS")
         start = mariadb11.position()
@@ -61,7 +61,7 @@ def events_in(path: Path, *, may_be_cut: bool = False) -> list[Event]:
     return events
 
 
-def test_a_dump_equals_select_and_the_file(
+def test_dump_without_event_positions_equals_file_and_select(
     logged: tuple[LocalServer, tuple[str, int], Path],
 ) -> None:
     server, start, path = logged
@@ -77,10 +77,9 @@ def test_a_dump_equals_select_and_the_file(
         replay.assert_equals(schema.database, schema.table, rows)
 
 
-def test_a_file_that_ends_inside_an_event(
+def test_incomplete_last_event_is_left_out_unless_its_length_is_wrong(
     logged: tuple[LocalServer, tuple[str, int], Path], tmp_path: Path
 ) -> None:
-    """The event is left out, unless its length hides transactions that follow it."""
     _, _, path = logged
     data = path.read_bytes()
     events = events_in(path)
@@ -100,7 +99,7 @@ def test_a_file_that_ends_inside_an_event(
         assert caught.value.position == event.start
 
 
-def test_an_event_that_is_missing_is_noticed_at_the_next_position(
+def test_missing_event_is_detected_at_the_next_position(
     logged: tuple[LocalServer, tuple[str, int], Path], tmp_path: Path
 ) -> None:
     _, _, path = logged
@@ -115,7 +114,7 @@ def test_an_event_that_is_missing_is_noticed_at_the_next_position(
 def test_transactions_begin_and_end_with_a_position(
     logged: tuple[LocalServer, tuple[str, int], Path],
 ) -> None:
-    """What the check of a file that ends inside an event rests on."""
+    """The check of a file that ends inside an event relies on this."""
     _, _, path = logged
     data = path.read_bytes()
     events = events_in(path)

@@ -1,8 +1,9 @@
-"""Positions that lie inside an event, asked of the server itself: always the same clear error.
+"""Positions inside an event, on real servers: the error is always the same and clear.
 
-Where nothing is known of a position, and its file is long, nobody reads what lies before it; what
-the server finds there depends on the bytes, and so do its words. From a checkpoint's position the
-log is read with the event in front of it: only in another log can that one begin inside of one.
+If nothing is known of a position and its file is long, the bytes before it are not read. What the
+server finds at the position depends on the bytes, and so does its message. From a checkpoint's
+position, the binlog is read with the event before it: only in another binlog can that event begin
+inside an event.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from pyspark_mysqlbinlog.errors import BinlogReplacedError, InvalidPositionError
 
 pytestmark = pytest.mark.one_server
 
-# The payload decides what the server takes for an event's length: short, long, and text. In the
-# last one lies the header of a GTID, which MySQL does not send where gtid_mode is OFF.
+# The payload decides what the server takes for an event's length: short, long or text. The last
+# value contains the header of a GTID, which MySQL does not send if gtid_mode is OFF.
 VALUES = (
     "REPEAT(CHAR(0), 60)",
     "REPEAT('a', 60)",
@@ -34,7 +35,7 @@ VALUES = (
 
 
 def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int]:
-    """(file, start, end) of the event of one more row, with a few events behind it."""
+    """Insert a row and a few events after it; return (file, start, end) of the row's event."""
     file, begin = server.position()
     server.execute(f"INSERT INTO `{database}`.t VALUES ({value})")
     server.execute(f"INSERT INTO `{database}`.t VALUES ('behind')")
@@ -46,7 +47,7 @@ def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int
 
 
 def logged(server: Server, database: str, value: str) -> tuple[ServerLog, str, int, int]:
-    """A server's log, and the place of an event that holds a value."""
+    """Return a server's binlog, and (file, start, end) of an event that contains a value."""
     server.execute(f"CREATE TABLE `{database}`.t (v VARCHAR(80))")
     options = parse_options(server.options(tables=f"{database}.t"))
     return ServerLog(options.server_settings()), *rows_event(server, database, value)
@@ -60,7 +61,9 @@ def refused(found: Iterable[object], position: Position) -> str:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
-def test_every_position_inside_an_event(any_server: Server, any_database: str, value: str) -> None:
+def test_position_inside_an_event_raises_invalid_position_error(
+    any_server: Server, any_database: str, value: str
+) -> None:
     log, file, start, end = logged(any_server, any_database, value)
     for pos in range(start + 1, end):
         position = Position.of(file, pos)
@@ -74,8 +77,10 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
 
 
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
-def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
-    """The same file up to some place, as in a restored copy, and then other events."""
+def test_checkpoint_of_another_binlog_raises_binlog_replaced_error(
+    any_server: Server, any_database: str, value: str
+) -> None:
+    """The binlog is the same up to a position, as in a restored copy, and then differs."""
     log, file, start, end = logged(any_server, any_database, value)
     head = log.fingerprint_at(Position.of(file, FIRST_EVENT))
     assert head is not None

@@ -1,4 +1,4 @@
-"""A stream whose binlog was purged before it was read: it stops, or continues past a marked gap."""
+"""Streams whose binlog was purged before they read it: they stop or continue after a gap."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CONTINUE = {
 
 @pytest.fixture(scope="module", params=LOCAL_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server whose files are purged."""
+    """Yield a server whose binlog files the tests purge."""
     kind = LOCAL_KINDS[request.param]
     need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
@@ -73,7 +73,7 @@ def begun(stream: Spark) -> Offset:
 
 
 class Reading:
-    """Batches from an offset on; each is read again by another process, unless it is of no use."""
+    """The batches from an offset on; another stream reads each batch again for comparison."""
 
     def __init__(self, new_stream: NewStream, server: LocalServer, table: str) -> None:
         self._again: Callable[[], Spark] = partial(new_stream, server, table, **CONTINUE)
@@ -99,12 +99,12 @@ def place(row: dict[str, Any]) -> tuple[int, ...]:
 
 
 def told(rows: list[dict[str, Any]]) -> list[Any]:
-    """The ops of rows without images, and the ids of the others."""
+    """Return the op of each row without images, and the id of each other row."""
     return [row["op"] if not row["after"] else ids([row])[0] for row in rows]
 
 
 @pytest.mark.parametrize("how", ["restarted", "disconnected"])
-def test_continues_at_the_oldest_file(
+def test_stream_without_fail_on_data_loss_continues_after_purge_with_gap_row(
     own: LocalServer,
     table: str,
     new_stream: NewStream,
@@ -145,13 +145,13 @@ def test_continues_at_the_oldest_file(
     assert (end["epoch"], end["gtid"]) == (1, executed_on(own))
     warned = [line for line in caplog.messages if line.startswith("changes are lost")]
     assert len(warned) == 1
-    # The next process continues there as usual.
+    # The next stream continues from there without another gap.
     insert(own, table, 5)
     reading.until(new_stream(own, table, **CONTINUE), end, 5)
     assert told(reading.rows) == [1, "gap", 3, 4, 5]
 
 
-def test_gap_row_is_delivered_only_if_it_is_asked_for(
+def test_gap_row_is_left_out_unless_operations_include_gap(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table)
@@ -168,7 +168,7 @@ def test_gap_row_is_delivered_only_if_it_is_asked_for(
     assert "gap" not in end
 
 
-def test_stops_by_default_and_says_where_it_could_continue(
+def test_purged_position_stops_the_stream_and_names_the_first_available_one(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table)
@@ -189,7 +189,9 @@ def test_stops_by_default_and_says_where_it_could_continue(
     assert (caught.value.file, caught.value.position) == (start["file"], start["pos"])
 
 
-def test_batch_read_fails_with_either_setting(own: LocalServer, table: str) -> None:
+def test_batch_read_of_purged_files_raises_binlog_purged_error(
+    own: LocalServer, table: str
+) -> None:
     file, pos = own.position()
     purge(own)
     for setting in ("true", "false"):
@@ -200,10 +202,10 @@ def test_batch_read_fails_with_either_setting(own: LocalServer, table: str) -> N
             MySQLBinlogReader(parse_options(given), output_schema(StringType())).partitions()
 
 
-def test_columns_that_changed_their_names_in_the_lost_part(
+def test_columns_renamed_in_a_gap_keep_their_values(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
-    """The table map stays as it was: rows would be read under each other's names."""
+    """The table map stays the same, so old column names would swap the values."""
     own.execute(f"INSERT INTO {table} VALUES (1, 'a', 'b')")
     stream = new_stream(own, table, **CONTINUE)
     reading = Reading(new_stream, own, table)
@@ -221,7 +223,7 @@ def test_columns_that_changed_their_names_in_the_lost_part(
     assert json.loads(reading.rows[-1]["after"]) == {"id": 3, "a": "a", "b": "b"}
 
 
-def test_rows_before_a_change_of_names_behind_the_gap_are_not_mislabelled(
+def test_rows_before_column_rename_after_a_gap_raise_unknown_schema_error(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -240,12 +242,12 @@ def test_rows_before_a_change_of_names_behind_the_gap_are_not_mislabelled(
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
-def test_reset_binlog_is_no_purge(
+def test_reset_binlog_is_rejected_regardless_of_fail_on_data_loss(
     own: LocalServer, table: str, new_stream: NewStream, setting: str
 ) -> None:
     while not own.position()[0].endswith("3"):
         own.rotate()
-    # With more GTIDs than the new binlog gets: only as long as it has fewer are they a proof.
+    # More GTIDs than the new binlog gets: a smaller set proves that the binlog was reset.
     for id in range(10, 20):
         insert(own, table, id)
     stream = new_stream(own, table)
@@ -257,7 +259,7 @@ def test_reset_binlog_is_no_purge(
     insert(own, table, 2)
     with pytest.raises(BinlogReplacedError):
         new_stream(own, table, failOnDataLoss=setting).next_batch(start)
-    # Also once the numbers have passed it: by the event there, or by the GTIDs.
+    # Also when the new binlog has passed the position: by the event there, or by the GTIDs.
     while own.position()[0] != start["file"]:
         own.rotate()
     insert(own, table, 3, 4)
@@ -270,7 +272,7 @@ def test_reset_binlog_is_no_purge(
             new_stream(own, table, failOnDataLoss=setting).next_batch(start)
 
 
-def test_planned_batch_is_lost_as_a_whole(
+def test_planned_batch_in_purged_files_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -298,7 +300,7 @@ def test_planned_batch_is_lost_as_a_whole(
         new_stream(own, table).rows(start, middle)
 
 
-def test_planned_batch_that_reaches_into_an_available_file_is_lost_as_a_whole(
+def test_planned_batch_partly_in_purged_files_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -320,7 +322,7 @@ def test_planned_batch_that_reaches_into_an_available_file_is_lost_as_a_whole(
     assert (ids(again.rows(middle, end)), end["epoch"]) == ([3], 0)
 
 
-def test_available_now_ends_past_the_gap(
+def test_available_now_delivers_gap_row_and_later_rows(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(own, table, **CONTINUE)
@@ -338,8 +340,10 @@ def test_available_now_ends_past_the_gap(
     assert told(got) == ["gap", 2]
 
 
-def test_purged_twice(own: LocalServer, table: str, new_stream: NewStream) -> None:
-    """The position after the first gap is gone, too, before it is read from."""
+def test_second_purge_gives_a_gap_row_from_the_end_of_the_first_gap(
+    own: LocalServer, table: str, new_stream: NewStream
+) -> None:
+    """The position after the first gap is purged before the stream reads from it."""
     stream = new_stream(own, table, **CONTINUE)
     start = begun(stream)
     stream.reader.stop()
@@ -370,10 +374,10 @@ def logs_xa_when_it_is_prepared(server: LocalServer) -> bool:
 
 
 @pytest.mark.parametrize("is_delivered", [True, False], ids=["pending", "in the lost part"])
-def test_xa_transaction_whose_rows_are_lost(
+def test_commit_of_xa_transaction_with_purged_rows_gives_a_gap_row(
     own: LocalServer, table: str, new_stream: NewStream, is_delivered: bool
 ) -> None:
-    """A second gap is where it is committed: its rows are in no file."""
+    """Its rows are in no file, so its commit gives another gap row."""
     if not logs_xa_when_it_is_prepared(own):
         pytest.skip("5.6 logs an XA transaction when it commits")
     stream = new_stream(own, table, **CONTINUE)
@@ -410,7 +414,7 @@ def test_xa_transaction_whose_rows_are_lost(
     assert end["gtid"] == executed_on(own)
 
 
-def test_planned_batch_with_an_xa_transaction_whose_rows_are_lost(
+def test_planned_batch_with_purged_xa_rows_becomes_one_gap_row(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
     if not logs_xa_when_it_is_prepared(own):
@@ -441,10 +445,10 @@ def test_planned_batch_with_an_xa_transaction_whose_rows_are_lost(
     assert told(again.rows(middle, end)) == [5]
 
 
-def test_snapshot_in_progress_begins_again(
+def test_snapshot_interrupted_by_a_gap_restarts_and_equals_select(
     own: LocalServer, table: str, new_stream: NewStream
 ) -> None:
-    """What was read is old: the rows of a table that is not complete are as SELECT shows them."""
+    """Rows that were read before the gap can be outdated and are discarded."""
     own.execute(f"INSERT INTO {table} (id) VALUES {','.join(f'({n})' for n in range(3000))}")
     options = CONTINUE | {
         "startingOffset": "snapshot",
@@ -501,7 +505,7 @@ PAIRS: dict[str, type[LocalServer]] = {
 
 @pytest.fixture(params=PAIRS)
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
-    """A primary with a table, and its replica."""
+    """Yield a primary with a table, and its replica."""
     need(PAIRS[request.param])
     with replicating_servers(PAIRS[request.param]) as servers:
         servers[0].execute("CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
@@ -510,7 +514,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
-def test_another_server_that_has_the_purged_part_comes_first(
+def test_purged_part_is_read_from_another_host_that_still_has_it(
     pair: list[LocalServer], new_stream: NewStream, setting: str
 ) -> None:
     primary, replica = pair
@@ -523,7 +527,7 @@ def test_another_server_that_has_the_purged_part_comes_first(
     planned = start
     stream.reader.stop()
     insert(primary, "d.t", 2)
-    # The replica's dump has passed the file, which can be purged then.
+    # The replica has read the file, so the primary can purge it.
     wait_for_replica(replica, primary)
     purge(primary)
     insert(primary, "d.t", 3)
@@ -534,13 +538,13 @@ def test_another_server_that_has_the_purged_part_comes_first(
         end = stream.next_batch(start)
         got += told(stream.rows(start, end))
         start = end
-    # A restart alone adds two: the batch before it may have been read elsewhere.
+    # A restart alone adds two epochs: the previous batch may have been read from another server.
     assert (got, start["epoch"]) == ([2, 3], 4)
     assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
-    # So it does for a batch that was planned before.
+    # A batch planned before the purge is also read from the replica.
     again = new_stream(primary, "d.t", **options)
     assert told(again.rows(first, planned)) == [1]
-    # Where it is purged as well, the gap is on the server that was read.
+    # If the replica has purged the part, too, the gap is on the server that was last read.
     stream.reader.stop()
     insert(primary, "d.t", 4)
     wait_for_replica(replica, primary)
@@ -562,10 +566,10 @@ def test_another_server_that_has_the_purged_part_comes_first(
     assert start["gtid"] == executed_on(replica)
 
 
-def test_another_server_under_the_same_name_proves_no_purge(
+def test_planned_batch_on_another_server_is_rejected_instead_of_a_gap(
     pair: list[LocalServer], new_stream: NewStream
 ) -> None:
-    """It has not the file of a planned batch: that says nothing about the server of the batch."""
+    """A missing file on another server does not prove that the batch's server purged it."""
     primary, replica = pair
     stream = new_stream(primary, "d.t", **CONTINUE)
     start = begun(stream)

@@ -1,4 +1,4 @@
-"""Relay logs that a real replica writes hold what its source's binlog holds."""
+"""Relay logs of a real replica contain the changes in its source's binlog."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = (MySQL56Server, MySQL9Server, MariaDBServer, MariaDB11Server)
 
 
 class Pair:
-    """A source and its replica, which only receives."""
+    """A source and its replica, which receives changes without applying them."""
 
     def __init__(self, source: LocalServer, replica: LocalServer) -> None:
         self.source, self.replica = source, replica
@@ -53,7 +53,7 @@ class Pair:
         self.replica.execute(f"{verb} {'REPLICA' if self._is_later else 'SLAVE'} IO_THREAD")
 
     def wait(self) -> None:
-        """Until the replica has everything."""
+        """Wait until the replica has received everything."""
         show = "SHOW REPLICA STATUS" if self._is_later else "SHOW SLAVE STATUS"
 
         def has_all() -> bool:
@@ -94,7 +94,7 @@ def _changes(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.sample(3)
-def test_relay_logs_hold_the_changes_of_the_source(pair: Pair, tmp_path: Path) -> None:
+def test_relay_logs_contain_the_changes_of_the_source(pair: Pair, tmp_path: Path) -> None:
     source, replica = pair.source, pair.replica
     pair.begin()
     source.execute(
@@ -129,7 +129,7 @@ def test_relay_logs_hold_the_changes_of_the_source(pair: Pair, tmp_path: Path) -
     found = read(str(folder), "json", tables="d.t")
     assert _changes(found) == _changes(expected)
     assert all(row["source"]["file"].startswith("relay-bin.") for row in found)
-    # From each transaction on, and in many ranges.
+    # Read from each transaction on, in many ranges.
     for row in found:
         start = f"{row['source']['file']}:{row['source']['tx_pos']}"
         some = read(

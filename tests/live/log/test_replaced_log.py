@@ -1,6 +1,6 @@
-"""A log that is another one than the checkpoint's, under the same names: no row may be passed over.
+"""A binlog replaced by another one with the same file names: no row may be skipped.
 
-Each server is one test's own: RESET MASTER takes the log of everybody.
+Each test has its own server, because RESET MASTER removes all of a server's binlog files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def follow(stream: Spark, start: Offset, count: int) -> tuple[list[int], Offset]
 
 
 def stopped(new_stream: NewStream, server: LocalServer) -> tuple[Offset, Offset]:
-    """The first and the last offset of a stream that has delivered two rows."""
+    """Return the first and the last offset of a stream that has delivered two rows."""
     stream = new_stream(server, TABLE)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -55,7 +55,7 @@ def stopped(new_stream: NewStream, server: LocalServer) -> tuple[Offset, Offset]
 
 
 def grow_to(server: LocalServer, place: Offset, first: int) -> None:
-    """Rows until the log is at a place or behind it."""
+    """Insert rows until the binlog reaches or passes a position."""
     while server.position() < (place["file"], place["pos"]):
         insert(server, TABLE, first)
         first += 1
@@ -78,7 +78,7 @@ def with_less(server: LocalServer, place: Offset) -> None:
 
 
 def with_other_sizes(server: LocalServer, place: Offset) -> None:
-    """No event ends at the place."""
+    """Replace the binlog by one in which no event ends at the position."""
     server.reset_binlog()
     server.execute(f"INSERT INTO {TABLE} VALUES (3), (4), (5)")
     grow_to(server, place, 6)
@@ -90,7 +90,7 @@ REPLACED = [with_same_sizes, with_more, with_less, with_other_sizes]
 
 @pytest.mark.parametrize("trigger", ["default", "available now"])
 @pytest.mark.parametrize("replace", REPLACED)
-def test_reset_master_under_a_stopped_stream(
+def test_reset_master_while_stopped_raises_binlog_replaced_error(
     shop: LocalServer,
     new_stream: NewStream,
     replace: Callable[[LocalServer, Offset], None],
@@ -105,7 +105,7 @@ def test_reset_master_under_a_stopped_stream(
         go_on = stream.latest
     with pytest.raises(BinlogReplacedError, match=r"RESET MASTER.* new checkpoint"):
         go_on(end)
-    # Nor is the batch before it run again with other rows.
+    # Nor is the batch before it replayed with other rows.
     with pytest.raises(MySQLBinlogError) as refused:
         new_stream(shop, TABLE).rows(start, end)
     assert isinstance(refused.value, BinlogReplacedError)
@@ -119,13 +119,13 @@ def with_same_sizes_and_more(server: LocalServer, place: Offset) -> None:
 @pytest.mark.parametrize(
     "replace", [with_same_sizes_and_more, with_more, with_less, with_other_sizes]
 )
-def test_reset_master_under_a_running_stream(
+def test_reset_master_while_running_raises_binlog_replaced_error(
     shop: LocalServer,
     new_stream: NewStream,
     replace: Callable[[LocalServer, Offset], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its dump may go on with heartbeats, of a file that is gone: as if nothing were written."""
+    """The dump can continue with heartbeats of a removed file, as if nothing were written."""
     monkeypatch.setattr(replacement, "_IDLE_CHECK_SECONDS", 0.5)
     stream = new_stream(shop, TABLE)
     start = stream.initial()
@@ -134,15 +134,15 @@ def test_reset_master_under_a_running_stream(
     got, end = follow(stream, start, 2)
     assert got == [1, 2]
     replace(shop, end)
-    # No row of the new log may come, neither the first ones nor those behind the old place.
+    # No row of the new binlog may be delivered, before or after the old position.
     with pytest.raises(BinlogReplacedError, match=r"RESET MASTER.* new checkpoint"):
         stream.next_batch(end)
 
 
-def test_an_idle_stream_is_left_alone(
+def test_idle_stream_keeps_its_connection_during_replacement_checks(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is looked after at every heartbeat here, and keeps its connection."""
+    """The server is asked for its position at every heartbeat in this test."""
     monkeypatch.setattr(replacement, "_IDLE_CHECK_SECONDS", 0.0)
     asked: list[Position] = []
 
@@ -166,8 +166,10 @@ def test_an_idle_stream_is_left_alone(
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
-def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum: str) -> None:
-    """The file has the same beginning then; what was written behind it is other."""
+def test_server_restored_from_file_copy_raises_binlog_replaced_error(
+    shop: LocalServer, new_stream: NewStream, checksum: str
+) -> None:
+    """Both binlogs have the same beginning; the events after the copy differ."""
     shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
     insert(shop, TABLE, 0)
     shop.halt()
@@ -189,8 +191,10 @@ def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum:
         new_stream(shop, TABLE).rows(start, end)
 
 
-def test_a_log_that_was_not_replaced(shop: LocalServer, new_stream: NewStream) -> None:
-    """Restarts, rotations and kills of the connection are none; the same place is the same text."""
+def test_restarts_and_rotations_keep_offsets_and_batches_valid(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
+    """Restarts and rotations do not replace the binlog; equal positions give equal offsets."""
     stream = new_stream(shop, TABLE)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -208,5 +212,5 @@ def test_a_log_that_was_not_replaced(shop: LocalServer, new_stream: NewStream) -
         file, pos = shop.position()
         assert (end["file"], end["pos"]) == (file, pos)
         assert end == new_stream(shop, TABLE).initial()
-        # And pulled by an executor.
+        # An executor fetches the same rows.
         assert ids(new_stream(shop, TABLE).rows(place, end)) == rows

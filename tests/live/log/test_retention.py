@@ -1,4 +1,4 @@
-"""How much of a server's retention is left for what a stream needs, and what the server goes by."""
+"""The part of a server's retention that is left for a stream's files, and how files age."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 DAY = 86_400
 TABLE = "kept.t"
-# Less is left a second after a file was closed.
+# The remaining part falls below this within a second after a file is closed.
 AT_ONCE = "0.999995"
 
 
 @pytest.fixture(scope="module", params=LOCAL_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server that keeps a file for a day."""
+    """Yield a server that keeps files for a day."""
     kind = LOCAL_KINDS[request.param]
     need(kind)
     with kind() as server:
@@ -91,8 +91,8 @@ def wait_for_less(spark: Spark, than: float) -> None:
     wait_until(lambda: (left(spark) or 0) < than, "less is left")
 
 
-def test_server_goes_by_the_time_at_which_a_file_was_last_written(own: LocalServer) -> None:
-    """Neither by the times of its events, nor by when it was begun."""
+def test_server_purges_files_by_the_time_of_their_last_write(own: LocalServer) -> None:
+    """Neither the times of the file's events nor its creation time count."""
     assert own.datadir is not None
     assert known_retention(own) == DAY
     own.rotate()
@@ -118,7 +118,7 @@ def test_server_goes_by_the_time_at_which_a_file_was_last_written(own: LocalServ
     assert own.binlog_files()[0][0] == old
 
 
-def test_warns_once_each_time(
+def test_upcoming_purge_of_unread_file_warns_once(
     own: LocalServer, stream: tuple[Spark, Offset], caplog: pytest.LogCaptureFixture
 ) -> None:
     spark, start = stream
@@ -132,10 +132,10 @@ def test_warns_once_each_time(
         lower = left(spark)
         assert lower is not None
         assert lower < 1
-        # Less and less, and no warning.
+        # The remaining part decreases, without another warning.
         wait_for_less(spark, lower)
         assert len(warnings(caplog)) == turn
-        # The stream has come to the last file.
+        # The stream reaches the last file.
         start = spark.next_batch(start)
         while start["file"] != own.position()[0]:
             start = spark.next_batch(start)
@@ -143,7 +143,7 @@ def test_warns_once_each_time(
         wait_until(lambda: left(spark) is None, "nothing threatens it")
 
 
-def test_file_of_a_prepared_xa_transaction_counts(
+def test_upcoming_purge_of_prepared_xa_transaction_warns(
     own: LocalServer, stream: tuple[Spark, Offset], caplog: pytest.LogCaptureFixture
 ) -> None:
     if own.version().startswith("5.6"):
@@ -165,7 +165,7 @@ def test_file_of_a_prepared_xa_transaction_counts(
 
 
 @pytest.mark.parametrize("setting", ["0", "auto_purge=OFF"])
-def test_server_that_does_not_purge_on_its_own(
+def test_server_without_automatic_purge_gives_no_purge_warning(
     own: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, setting: str
 ) -> None:
     if setting == "0":

@@ -1,4 +1,4 @@
-"""The compiled scan and Python's on real servers: dumps, tails and pulls, whole and cut."""
+"""The compiled and the Python scan on real servers: dumps, tails and fetched ranges, also cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
 from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -41,20 +41,20 @@ Log = tuple[Position, Position, Captures]
 
 @pytest.fixture(scope="module")
 def logs() -> dict[str, Log]:
-    """By server; each is written once."""
+    """Return the parts of the binlog by server name; each is written once."""
     return {}
 
 
 @pytest.fixture
 def log(any_server: Server, logs: dict[str, Log]) -> Log:
-    """(start, end, what is wanted)."""
+    """Return (start, end, captures) of the server's part of the binlog."""
     if any_server.name not in logs:
         logs[any_server.name] = write_log(any_server, "t_scan_live")
     return logs[any_server.name]
 
 
 def write_log(server: Server, database: str) -> Log:
-    """Some of everything: over 10 MB, in two files."""
+    """Write many kinds of events, over 10 MB in two files; return their part of the binlog."""
     server.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}")
     start = Position.of(*server.position())
     server.execute(
@@ -94,13 +94,13 @@ def write_log(server: Server, database: str) -> Log:
 def spans_of(
     settings: ServerSettings, log: Log, buffer_bytes: int, granularity: int, which: Implementation
 ) -> list[Span]:
-    """What a tail makes of a stretch of log."""
-    start, end, wants = log
+    """Return the spans that a tail makes of a part of the binlog."""
+    start, end, captures = log
     mark = BoundaryState(start, SchemaHistory())
     buffer = LogBuffer(mark, capacity=buffer_bytes, granularity=granularity)
     with using(which):
         tail = Tail(
-            settings, server_uuid="", start=mark, captures=wants, buffer=buffer, retry_timeout=60
+            settings, server_uuid="", start=mark, captures=captures, buffer=buffer, retry_timeout=60
         )
         tail.start()
         try:
@@ -119,10 +119,10 @@ def spans_of(
     return spans
 
 
-def test_a_tail_makes_the_same_spans(any_server: Server, log: Log) -> None:
-    """Their ends, bytes and pieces, and what they hold."""
+def test_tail_spans_are_equal_in_both_implementations(any_server: Server, log: Log) -> None:
+    """The spans' ends, bytes, pieces and contents are compared."""
     spans = [
-        # What the servers' DDL makes of schemas is no affair of the scan.
+        # Schemas from the servers' DDL are not part of the scan.
         [
             replace(span, end=replace(span.end, history=SchemaHistory()))
             for span in spans_of(settings_of(any_server), log, 4 << 20, 20_000, which)
@@ -140,14 +140,14 @@ def partition_of(log: Log) -> RangePartition:
 
 
 def expected_events(server: Server, log: Log) -> list[Event]:
-    start, end, wants = log
-    filtering = EventFilter(wants)
+    start, end, captures = log
+    filtering = EventFilter(captures)
     events = ReconnectingLog(settings_of(server)).events(start)
     kept = [each for event in events for each in filtering.feed(event)]
     return [event for event in kept if Position.of(event.file, event.end) <= end]
 
 
-def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
+def test_fetched_range_contains_the_captured_events(any_server: Server, log: Log) -> None:
     expected = expected_events(any_server, log)
     assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
     pulled = ReconnectingLog(settings_of(any_server))
@@ -157,15 +157,15 @@ def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
 
 
 def cut_points() -> Iterator[int]:
-    """Each far enough for some of the dump."""
+    """Return the bytes that each connection may transfer, each enough for a part of the dump."""
     return (3000 + 450_011 * n for n in count(1))
 
 
 @pytest.mark.parametrize("prefetch", [True, False])
-def test_a_pull_whose_connection_breaks_again_and_again(
+def test_fetched_range_is_complete_after_repeated_disconnects(
     any_server: Server, log: Log, prefetch: bool
 ) -> None:
-    """In the middle of events, transactions and packets: nothing is lost, nothing comes twice."""
+    """Connections are cut inside events, transactions and packets; no event is lost or repeated."""
     expected = expected_events(any_server, log)
     partition = partition_of(log)
     pull = captured_blocks if prefetch else scanned_blocks
@@ -176,16 +176,16 @@ def test_a_pull_whose_connection_breaks_again_and_again(
     assert found == expected
 
 
-def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log: Log) -> None:
+def test_tail_events_are_complete_after_repeated_disconnects(any_server: Server, log: Log) -> None:
     expected = expected_events(any_server, log)
-    # Then one that gets through: a transaction begins again with each connection. Short ones that
-    # ask for the server's end take some of them.
+    # The last limits let everything through: after a cut, a transaction is read again from its
+    # start. Short connections that ask for the server's end use up some limits.
     allowed = iter([8_000, 40_000, 40_000, 1_500_000, 1_500_000, 6_000_000, 6_000_000])
     with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
         spans = spans_of(settings_of(any_server, proxy.port), log, 64 << 20, 0, "c")
         assert proxy.cuts > 3
     kept = [event for span in spans for event in unpack_events(span.blocks or ())]
-    # What is too large to be carried has its place, but not its bytes.
+    # A span that is too large to be inline has its positions, but no bytes.
     missing = [(span.start.position, span.end.position) for span in spans if span.blocks is None]
     assert kept == [
         event
@@ -195,7 +195,7 @@ def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log:
     assert len(missing) == 2
 
 
-def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
+def test_closing_a_fetched_range_ends_its_dump_thread(any_server: Server, log: Log) -> None:
     before = set(any_server.dump_threads())
     blocks = captured_blocks(
         ReconnectingLog(settings_of(any_server)),

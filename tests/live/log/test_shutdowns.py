@@ -1,4 +1,4 @@
-"""A server that is shut down ends its dumps like one whose binlog ends: that is no end of a log."""
+"""A shutdown ends dumps like the end of a binlog; it must not be taken for that end."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server.dump_stream import DumpStream
 
 FILE = "mysql-bin.000001"
-# More than the sockets' buffers hold, so that the server has not sent all when it is shut down.
+# More than the sockets' buffers hold, so the server has not sent everything at the shutdown.
 _EVENTS, _BYTES = 64, 1 << 20
 _WRITES = {EventType.WRITE_ROWS_EVENT_V1, EventType.WRITE_ROWS_EVENT}
 
 
 @pytest.fixture(params=[*own_servers(), mariadb_kind()])
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """One of the test's own, whose first binlog file has 64 MB."""
+    """Yield a new server whose first binlog file has 64 MB."""
     kind: type[LocalServer] = request.param
     if kind in own_kinds().values():
-        request.getfixturevalue(kind.name)  # it says what is missing
+        request.getfixturevalue(kind.name)  # ends the test if it is missing
     with kind(["--max-allowed-packet=64M", "--max-binlog-size=1G"]) as own:
         own.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (v LONGBLOB) ENGINE = MyISAM")
         for _ in range(_EVENTS):
@@ -43,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 
 def inserts(stream: DumpStream) -> int:
-    """How many are left before the end that the stream tells."""
+    """Return the number of row events before the end that the stream reports."""
     count = 0
     while (raw := stream.next_event()) is not None:
         count += EventHeader.parse(raw).type in _WRITES
@@ -58,7 +58,7 @@ class ShutDown:
         self._thread = Thread(target=server.halt)
 
     def begin(self) -> None:
-        """Until no new connection is accepted."""
+        """Start the shutdown and wait until no new connection is accepted."""
         self._thread.start()
         wait_until(self._is_refusing, "the server refuses connections", 60, every=0.01)
 
@@ -75,7 +75,7 @@ class ShutDown:
 
 
 class InterruptedLog:
-    """A log whose server is shut down when the first rows have been read."""
+    """A binlog whose server is shut down when the first rows have been read."""
 
     def __init__(self, log: Log, shutdown: ShutDown) -> None:
         self._log = log
@@ -92,7 +92,7 @@ class InterruptedLog:
 
 
 @pytest.mark.parametrize("blocking", [False, True], ids=["up to the end", "without end"])
-def test_dump_that_a_shutdown_ends_is_a_lost_connection(
+def test_dump_ended_by_shutdown_raises_lost_connection_error(
     server: LocalServer, blocking: bool
 ) -> None:
     shutdown = ShutDown(server)
@@ -107,19 +107,19 @@ def test_dump_that_a_shutdown_ends_is_a_lost_connection(
         assert inserts(client.dump(FILE, FIRST_EVENT, blocking=False)) == _EVENTS
 
 
-def test_executor_reads_on_after_a_restart(server: LocalServer) -> None:
+def test_executor_resumes_reading_after_server_restart(server: LocalServer) -> None:
     shutdown = ShutDown(server)
     events = ReconnectingLog(server.settings()).events(Position.of(FILE, FIRST_EVENT))
     first = next(event for event in events if event.type in _WRITES)
     shutdown.begin()
-    # It has to connect again, before and after the server is there.
+    # The reader has to reconnect, before and after the server is up.
     Thread(target=shutdown.end).start()
     assert first is not None
     assert sum(event.type in _WRITES for event in events) == _EVENTS - 1
 
 
-def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalServer) -> None:
-    """Else a start would be after changes that are still in the binlog."""
+def test_time_lookup_during_shutdown_raises_lost_connection_error(server: LocalServer) -> None:
+    """Otherwise a start would be after changes that are still in the binlog."""
     log, begin = ServerLog(server.settings()), Position.of(FILE, FIRST_EVENT)
     shutdown = ShutDown(server)
     with pytest.raises(LostConnectionError):
@@ -128,20 +128,22 @@ def test_time_that_is_looked_up_during_a_shutdown_is_not_the_end(server: LocalSe
     assert first_since(log, [begin], time() + 3600) is None
 
 
-def test_end_told_before_a_restart_is_a_lost_connection(live_server: Server) -> None:
-    """The server is up again when it is asked."""
+def test_end_of_dump_from_before_a_restart_raises_lost_connection_error(
+    live_server: Server,
+) -> None:
+    """The server is up again when the end of the dump is checked."""
     with ReplicaClient.connect(live_server.settings()) as client:
-        # A connection that is older than the server's process.
+        # The connection is then older than the server's process.
         client._connected_at -= 1e9
         stream = client.dump(*live_server.position(), blocking=False)
         with pytest.raises(LostConnectionError, match="was restarted"):
             inserts(stream)
 
 
-def test_end_told_before_another_server_took_the_address_is_a_lost_connection(
+def test_end_of_dump_before_server_switch_raises_lost_connection_error(
     live_server: Server, mariadb: Server
 ) -> None:
-    """As with a proxy, at a switchover."""
+    """A proxy can do this at a switchover."""
     with ReplicaClient.connect(live_server.settings()) as client:
         stream = client.dump(*live_server.position(), blocking=False)
         client._settings = mariadb.settings()

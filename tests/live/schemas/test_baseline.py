@@ -1,4 +1,4 @@
-"""The schema history of a start in the past, with DDL in between, against a real server."""
+"""Schema histories of a start in the past, with later DDL, against a real server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Followed:
         self.log = ServerLog(server.settings())
 
     def run(self, *statements: str) -> Position:
-        """The log's end after the statements."""
+        """Run the statements and return the binlog's end after them."""
         self.server.execute(*statements, database=self.database)
         return self.here()
 
@@ -43,12 +43,12 @@ class Followed:
 
     def history(self, start: Position | None) -> SchemaHistory:
         history, end = history_of_server(
-            self.client, self.log, start, self.wants, case_sensitive=True
+            self.client, self.log, start, self.captures, case_sensitive=True
         )
         assert start is None or end >= start
         return history
 
-    def wants(self, database: str, table: str) -> bool:
+    def captures(self, database: str, table: str) -> bool:
         return database == self.database
 
     def columns(self, history: SchemaHistory, position: Position, table: str) -> list[str] | None:
@@ -65,7 +65,7 @@ def followed(live_server: Server, database: str) -> Iterator[Followed]:
         yield Followed(live_server, client, database)
 
 
-def test_without_ddl_the_tables_look_as_they_do_now_from_the_start_on(followed: Followed) -> None:
+def test_schema_without_later_ddl_is_valid_from_the_start(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT PRIMARY KEY, v INT UNSIGNED)")
     followed.run("INSERT INTO t VALUES (1, 2)", "FLUSH BINARY LOGS", "TRUNCATE TABLE t")
     for place in (start, None):
@@ -78,7 +78,7 @@ def test_without_ddl_the_tables_look_as_they_do_now_from_the_start_on(followed: 
     assert [column.unsigned for column in schema.columns] == [False, True]
 
 
-def test_created_in_between(followed: Followed) -> None:
+def test_table_created_after_start_is_known_from_its_create(followed: Followed) -> None:
     start = followed.here()
     after = followed.run("CREATE TABLE t (id INT)")
     history = followed.history(start)
@@ -86,8 +86,7 @@ def test_created_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_altered_in_between(followed: Followed) -> None:
-    """Before the ALTER nobody knows; from its end on it looks as it does now."""
+def test_table_altered_after_start_is_known_only_from_its_alter(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT)")
     rows = followed.run("INSERT INTO t VALUES (1)")
     after = followed.run("ALTER TABLE t ADD v INT")
@@ -97,7 +96,7 @@ def test_altered_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id", "v"]
 
 
-def test_created_and_altered_in_between(followed: Followed) -> None:
+def test_table_created_and_altered_after_start_has_each_version(followed: Followed) -> None:
     start = followed.here()
     created = followed.run("CREATE TABLE t (id INT)")
     altered = followed.run("ALTER TABLE t ADD v INT")
@@ -108,7 +107,7 @@ def test_created_and_altered_in_between(followed: Followed) -> None:
     assert followed.columns(history, again, "t") == ["v"]
 
 
-def test_dropped_in_between(followed: Followed) -> None:
+def test_table_dropped_after_start_is_unknown(followed: Followed) -> None:
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE stays (id INT)")
     start = followed.here()
     after = followed.run("DROP TABLE t")
@@ -119,7 +118,7 @@ def test_dropped_in_between(followed: Followed) -> None:
     assert followed.columns(history, start, "stays") == ["id"]
 
 
-def test_dropped_and_created_again(followed: Followed) -> None:
+def test_table_recreated_after_start_is_known_from_its_create(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (a INT)")
     dropped = followed.run("DROP TABLE t")
     after = followed.run("CREATE TABLE t (b INT, c INT)")
@@ -129,8 +128,8 @@ def test_dropped_and_created_again(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["b", "c"]
 
 
-def test_renamed_in_between(followed: Followed) -> None:
-    """gh-ost's swap: under both names the old look must not be taken for the new one."""
+def test_swapped_tables_are_known_only_from_the_rename(followed: Followed) -> None:
+    """gh-ost's swap: the columns after the RENAME must not be used for rows before it."""
     start = followed.run("CREATE TABLE t (a INT)", "CREATE TABLE _t_gho (a INT, b INT)")
     after = followed.run("RENAME TABLE t TO _t_del, _t_gho TO t")
     history = followed.history(start)
@@ -141,7 +140,7 @@ def test_renamed_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "_t_gho") is None
 
 
-def test_a_database_that_was_dropped(followed: Followed) -> None:
+def test_dropped_database_ends_the_schemas_of_its_tables(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT)")
     name = followed.database
     created = followed.run("CREATE TABLE u (id INT)")
@@ -153,7 +152,7 @@ def test_a_database_that_was_dropped(followed: Followed) -> None:
     assert followed.columns(history, after, "t") is None
 
 
-def test_create_if_not_exists_that_created_nothing(followed: Followed) -> None:
+def test_create_if_not_exists_without_effect_keeps_columns(followed: Followed) -> None:
     start = followed.here()
     followed.run("CREATE TABLE t (id INT)")
     after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
@@ -161,10 +160,10 @@ def test_create_if_not_exists_that_created_nothing(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
+def test_schema_history_of_the_binlog_equals_that_of_the_server(followed: Followed) -> None:
     start = followed.here()
     after = followed.run(
-        # Else the log alone has the server's default for the database's, whatever that is.
+        # Otherwise the history of the binlog alone would assume the server's default charset.
         f"ALTER DATABASE `{followed.database}` CHARACTER SET utf8mb4",
         "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('a','b'), s VARCHAR(9))",
         "CREATE TABLE u LIKE t",
@@ -172,7 +171,7 @@ def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
         "DROP TABLE gone",
     )
     by_server = followed.history(None)
-    by_log = history_of_log(followed.log, start, followed.wants)
+    by_log = history_of_log(followed.log, start, followed.captures)
     for table in ("t", "u"):
         expected = by_server.at(followed.here(), followed.database, table)
         assert expected is not None
@@ -180,8 +179,8 @@ def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
     assert followed.columns(by_log, after, "gone") is None
 
 
-def test_under_constant_ddl_of_other_tables(followed: Followed) -> None:
-    """Only DDL of what is wanted makes the look at information_schema start over."""
+def test_constant_ddl_of_uncaptured_tables_does_not_prevent_a_baseline(followed: Followed) -> None:
+    """Only DDL of captured tables makes the read of information_schema start over."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE other (id INT)")
     stop = threading.Event()
 
@@ -208,8 +207,7 @@ def test_under_constant_ddl_of_other_tables(followed: Followed) -> None:
         altering.join()
 
 
-def test_what_touches_no_column_in_between(followed: Followed) -> None:
-    """The table looked then as it does now."""
+def test_ddl_that_changes_no_column_keeps_the_schema_valid(followed: Followed) -> None:
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("ALTER TABLE t COMMENT 'x', ADD INDEX (id)", "CREATE INDEX i ON t (id)")
     history = followed.history(start)
@@ -217,8 +215,8 @@ def test_what_touches_no_column_in_between(followed: Followed) -> None:
     assert followed.columns(history, after, "t") == ["id"]
 
 
-def test_if_not_exists_in_between_is_no_proof(followed: Followed) -> None:
-    """It may have created nothing: what holds at its end held in front of it, if it was there."""
+def test_create_if_not_exists_gives_no_schema_before_a_later_alter(followed: Followed) -> None:
+    """The statement may have created nothing, so the columns before the ALTER are unknown."""
     start = followed.run("CREATE TABLE t (id INT)")
     after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
     changed = followed.run("ALTER TABLE t ADD v INT")
@@ -228,8 +226,8 @@ def test_if_not_exists_in_between_is_no_proof(followed: Followed) -> None:
     assert followed.columns(followed.history(start), start, "t") is None
 
 
-def test_unwanted_tables_come_along(followed: Followed) -> None:
-    """A rename may make one wanted; those in databases of wanted tables come first."""
+def test_baseline_includes_uncaptured_tables_and_database_charset(followed: Followed) -> None:
+    """A RENAME can give an uncaptured table of the database a captured name."""
     followed.run("CREATE TABLE t (id INT)", "CREATE TABLE _t_new (id INT, v INT)")
     history, _ = history_of_server(
         followed.client,
@@ -243,8 +241,8 @@ def test_unwanted_tables_come_along(followed: Followed) -> None:
     assert history.charset_at(followed.here(), followed.database) is not None
 
 
-def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followed) -> None:
-    """In front of its ALTER it is not known, so neither is a table that was created there."""
+def test_database_charset_is_unknown_before_its_alter_database(followed: Followed) -> None:
+    """A table that was created before the ALTER DATABASE is therefore unknown, too."""
     name = followed.database
     start = followed.run(f"ALTER DATABASE `{name}` CHARSET latin1")
     before = followed.run("CREATE TABLE t (s TEXT)", "CREATE TABLE u (id INT)", "DROP TABLE t, u")
@@ -263,10 +261,10 @@ def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followe
     assert history.at(after, name, "t") is not None
 
 
-def test_letters_that_the_server_does_not_show(
+def test_labels_beyond_bmp_are_taken_from_the_binlog(
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It has ? for those beyond U+FFFF; what the log has of labels goes before it."""
+    """information_schema shows ? beyond U+FFFF; labels in the binlog take priority."""
     start = followed.run("SET NAMES utf8mb4")
     create = "CREATE TABLE {} (e ENUM('😀', '?', 'é'), s SET('😀😁', 'a?'), v INT) CHARSET utf8mb4"
     followed.run(create.format("t"), create.format("u"), "ALTER TABLE u ADD w INT, CHANGE e f INT")
@@ -278,16 +276,16 @@ def test_letters_that_the_server_does_not_show(
     other = followed.history(start).at(made, followed.database, "u")
     assert isinstance(other, TableSchema)
     assert [column.labels for column in other.columns] == [(), ("😀😁", "a?"), (), ()]
-    # Behind all that, it is what the server shows, and that is said.
+    # Without later DDL, the schema has the server's labels, and a warning reports it.
     shown = followed.history(made).at(made, followed.database, "t")
     assert isinstance(shown, TableSchema)
     assert shown.columns[0].labels == ("?", "?", "é")
     assert "shows a label of column 'e' as '?', and a letter beyond U+FFFF" in caplog.text
 
 
-def test_a_database_whose_name_differs_by_case(request: pytest.FixtureRequest) -> None:
-    """As above, where the server keeps names in lower case and statements have them as written."""
-    request.getfixturevalue(own_kind().name)  # it says what is missing
+def test_database_charset_is_tracked_case_insensitively(request: pytest.FixtureRequest) -> None:
+    """The server keeps names in lower case; statements have them as written."""
+    request.getfixturevalue(own_kind().name)  # ends the test if it is missing
     with own_kind()(["--lower-case-table-names=1"]) as server:
         server.execute("CREATE DATABASE d CHARSET utf8")
         settings = server.settings()
@@ -309,12 +307,12 @@ def test_a_database_whose_name_differs_by_case(request: pytest.FixtureRequest) -
         assert known.columns[0].charset == "latin1"
 
 
-def test_baselines_under_constant_alter_are_right(followed: Followed) -> None:
+def test_baselines_during_constant_alter_equal_the_tracked_schemas(followed: Followed) -> None:
     race(followed, BASELINES)
 
 
 @pytest.mark.slow
-def test_many_baselines_under_constant_alter_are_right(followed: Followed) -> None:
+def test_many_baselines_during_constant_alter_equal_the_tracked_schemas(followed: Followed) -> None:
     race(followed, 5_000)
 
 
@@ -322,15 +320,15 @@ BASELINES = 100
 
 
 def race(followed: Followed, baselines: int) -> None:
-    """Baselines while a table is being altered, each against what the log tells of that moment.
+    """Compare baselines that are read during ALTERs with the schemas that the binlog gives.
 
-    The n-th ALTER names the column cn: the table's only column tells its version.
+    Each ALTER renames the table's only column from cn to cn+1, so the name shows the version.
     """
     followed.run("CREATE TABLE t (c0 INT)", "CREATE TABLE still (id INT)")
     tracker = SchemaTracker(
-        followed.history(None), followed.wants, case_sensitive=True, complete=lambda _: True
+        followed.history(None), followed.captures, case_sensitive=True, complete=lambda _: True
     )
-    # A look at information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
+    # Reading information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
     longer = 5 if followed.server.version().startswith("9.") else 1
     start = followed.here()
     stop, altered = threading.Event(), threading.Event()
@@ -350,7 +348,7 @@ def race(followed: Followed, baselines: int) -> None:
     missed = 0
     try:
         while len(found) < baselines:
-            # So that most looks meet an ALTER that is going on.
+            # So that most reads overlap a running ALTER.
             altered.wait()
             altered.clear()
             before = followed.here()
@@ -368,7 +366,7 @@ def race(followed: Followed, baselines: int) -> None:
     versions = tracker.history.versions(followed.database, "t")
     assert len(versions) > baselines / 2
     for before, history in found:
-        # What it tells from its own position on, and what the log tells there, must be the same.
+        # The baseline and the binlog must have the same schema at the baseline's position.
         ((position, schema),) = history.versions(followed.database, "t")
         assert position >= before
         assert schema == tracker.history.at(position, followed.database, "t")

@@ -1,6 +1,6 @@
-"""Tables that change under a query: the struct's shape and rescued columns.
+"""Tables that change during a query: the struct's shape and rescued columns.
 
-What is expected is told by SELECT or by the statements themselves.
+Expected values come from SELECT or from the statements themselves.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pyspark_mysqlbinlog.errors import (
 pytestmark = pytest.mark.one_server
 
 
-def test_stopped_before_three_ddls(any_server: Server, table: str, queries: list[Query]) -> None:
-    """The struct of the restart has c and d; a and b have no place any more."""
+def test_restart_after_ddl_rescues_values_of_dropped_columns(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
+    """The restarted query's struct has c and d; values of a and b are rescued."""
     query = Query(any_server, table).start()
     queries.append(query)
     assert query.rows() == []
@@ -49,7 +51,7 @@ def test_stopped_before_three_ddls(any_server: Server, table: str, queries: list
     assert all(before == after for before, after in query.replayed())
 
 
-def test_running_through_three_ddls_needs_one_restart(
+def test_added_column_in_running_stream_requires_one_restart(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
     query = Query(any_server, table).start()
@@ -72,7 +74,7 @@ def test_running_through_three_ddls_needs_one_restart(
     assert [row["after"]["d"] for row in rows] == [None, None, 400]
 
 
-def test_a_column_that_came_and_went_needs_no_restart(
+def test_column_added_and_dropped_while_stopped_is_rescued(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
     query = Query(any_server, table).start()
@@ -94,7 +96,9 @@ def test_a_column_that_came_and_went_needs_no_restart(
     ]
 
 
-def test_json_just_follows(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_json_payload_follows_ddl_without_restart(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     run(any_server, table, *THREE_DDLS)
@@ -106,7 +110,9 @@ def test_json_just_follows(any_server: Server, table: str, queries: list[Query])
     ]
 
 
-def test_rescue_goes_on(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_rescue_mode_keeps_the_struct_and_rescues_new_columns(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     query = Query(any_server, table, schemaEvolutionMode="rescue").start()
     queries.append(query)
     run(any_server, table, *THREE_DDLS)
@@ -125,7 +131,9 @@ def test_rescue_goes_on(any_server: Server, table: str, queries: list[Query]) ->
     ]
 
 
-def test_none_passes_over(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_none_mode_leaves_out_new_columns(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     query = Query(any_server, table, schemaEvolutionMode="none").start()
     queries.append(query)
     run(any_server, table, *THREE_DDLS)
@@ -140,10 +148,10 @@ def test_none_passes_over(any_server: Server, table: str, queries: list[Query]) 
     assert all("_rescued_data" not in row for row in rows)
 
 
-def test_none_stops_in_front_of_another_type(
+def test_none_mode_raises_schema_changed_error_on_type_change(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A null would be wrong there; what comes before is delivered."""
+    """A null would be wrong in a column of another type; earlier rows are delivered."""
     query = Query(any_server, table, schemaEvolutionMode="none").start()
     queries.append(query)
     run(
@@ -159,7 +167,9 @@ def test_none_stops_in_front_of_another_type(
     assert images(query.restarted_rows()) == [{"id": 2, "a": "x", "b": 200, "c": 3}]
 
 
-def test_fail_on_new_columns(any_server: Server, table: str, queries: list[Query]) -> None:
+def test_fail_on_new_columns_mode_raises_schema_changed_error(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
     query = Query(any_server, table, schemaEvolutionMode="failOnNewColumns").start()
     queries.append(query)
     run(any_server, table, *THREE_DDLS[:3])
@@ -168,7 +178,7 @@ def test_fail_on_new_columns(any_server: Server, table: str, queries: list[Query
     assert images(query.batches[0][2]) == [{"id": 1, "a": 10, "b": 100}]
 
 
-# (how the column was, how it is then, a value of each, what the struct of then shows of the first)
+# (old type, new type, a value of each, what the new struct shows of the first value)
 TYPES: list[tuple[str, str, str, str, Any]] = [
     ("INT", "BIGINT", "-5", "5000000000", -5),
     ("TINYINT UNSIGNED", "INT", "255", "-1", 255),
@@ -182,7 +192,7 @@ TYPES: list[tuple[str, str, str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "first", "second", "shown"), TYPES)
-def test_a_type_that_got_wider(
+def test_widened_column_type_keeps_older_values(
     old: str,
     new: str,
     first: str,
@@ -193,7 +203,7 @@ def test_a_type_that_got_wider(
     table: str,
     queries: list[Query],
 ) -> None:
-    """Older rows fit the struct of now; newer ones don't fit the struct of then."""
+    """Rows of the old type fit the struct of the new type."""
     run(any_server, table, f"ALTER TABLE {{t}} ADD c {old}")
     query = Query(any_server, table).start()
     queries.append(query)
@@ -211,7 +221,7 @@ def test_a_type_that_got_wider(
     assert rescued(rows) == [None, None]
 
 
-def test_a_type_that_got_narrower_is_rescued(
+def test_value_too_large_for_narrowed_column_is_rescued(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
     query = Query(any_server, table).start()
@@ -230,10 +240,10 @@ def test_a_type_that_got_narrower_is_rescued(
     assert [row["source"]["missing"] for row in rows] == [["after.a"], None]
 
 
-def test_a_given_schema_that_lacks_a_column(
+def test_explicit_schema_without_a_column_raises_schema_changed_error(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
-    """A restart would not add it by itself: the message says so."""
+    """A restart would not add the column, and the error says why."""
     query = Query(any_server, table).start(StructType([StructField("id", StringType())]))
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")

@@ -1,4 +1,4 @@
-"""The table maps of real servers fit what we derive from the DDL."""
+"""The table maps of real servers match the schemas that are derived from the DDL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from live.conftest import DATABASE, NewStream
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 
 
-def test_table_maps_fit_every_type(follower: Follower) -> None:
-    """What the server writes into its table maps is what is derived from the DDL."""
+def test_table_maps_of_every_type_match_schemas_tracked_from_ddl(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
@@ -35,14 +34,16 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
 
 
 @pytest.mark.one_server
-def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
-    """Random types, in every character set, under odd names."""
+def test_table_maps_of_random_tables_match_schemas_tracked_from_ddl(
+    follower: Follower, ddl_seed: int
+) -> None:
+    """The tables have random types in every character set, and unusual names."""
     random = Random(ddl_seed)
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
         for number in range(30):
-            # Few, so that a row is not too long whatever they are.
+            # Few columns, so that no row is too long.
             columns = random.sample(RandomTable.make(random, 12).columns, 5)
             create, insert = list(RandomTable(columns).statements(random, 1))[:2]
             cursor.execute(create.replace("TABLE t", f"TABLE t{number}"))
@@ -53,8 +54,10 @@ def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None
     assert len(theirs) == 30
 
 
-def test_a_hashed_key_stops_a_stream(mariadb: Server, new_stream: NewStream) -> None:
-    """MariaDB logs a column more for it, which no definition shows."""
+def test_hashed_unique_key_raises_schema_mismatch_error(
+    mariadb: Server, new_stream: NewStream
+) -> None:
+    """MariaDB logs an additional column for the key, which no definition shows."""
     with new_database(mariadb, DATABASE):
         mariadb.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, b BLOB, UNIQUE (b))")
         stream = new_stream(mariadb, f"{DATABASE}.t", payload="json")

@@ -1,6 +1,6 @@
-"""Unique keys that stand in for a primary key, followed in the log of real servers.
+"""Unique keys that stand in for a primary key, tracked in the binlog of real servers.
 
-What is taken for a key must be one on the server; in the first table, all are known.
+A tracked key must exist on the server. In the cases of `KNOWN`, every key is tracked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 _COLUMNS = "a INT NOT NULL, b VARCHAR(90) NOT NULL, c INT, d CHAR(9) NOT NULL, e BLOB NOT NULL"
 
-# (what stands behind the columns, statements; {table} is the table)
+# (definitions after the columns, statements; {table} is the table)
 KNOWN: list[tuple[str, list[str]]] = [
     (", UNIQUE (a)", []),
     (", UNIQUE KEY (b, a)", []),
@@ -56,7 +56,7 @@ def keys_of(schema: TableSchema | str) -> set[tuple[str, ...]]:
     return set() if isinstance(schema, str) else {columns for _, columns in schema.unique_keys}
 
 
-def test_what_statements_make_of_keys(follower: Follower) -> None:
+def test_unique_keys_tracked_from_ddl_equal_those_of_the_server(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         for number, (keys, statements) in enumerate(KNOWN):
@@ -75,8 +75,10 @@ def test_what_statements_make_of_keys(follower: Follower) -> None:
 
 
 @pytest.mark.one_server
-def test_random_keys(follower: Follower, ddl_seed: int) -> None:
-    """Every key that is known is there, of a name that its index may have, after each statement."""
+def test_unique_keys_tracked_from_random_ddl_exist_on_the_server(
+    follower: Follower, ddl_seed: int
+) -> None:
+    """After each statement, every tracked key exists, under a name that its index can have."""
     random = Random(ddl_seed)
     names = ["a", "b", "c", "a_2", "b_2"]
     done: list[str] = []
@@ -84,7 +86,7 @@ def test_random_keys(follower: Follower, ddl_seed: int) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         while len(done) < 300:
-            # What is known of one table's keys stays so for long: take new tables now and then.
+            # The known keys of one table rarely change, so new tables are used from time to time.
             if len(done) % 20 == 0:
                 cursor.execute("DROP TABLE IF EXISTS t, u")
             one, two = random.sample(names, 2)

@@ -1,8 +1,8 @@
-"""A server that is upgraded in place: 5.7's last files, then the first one of 9.x, one stream.
+"""A server that is upgraded in place: one stream of 5.7's last files and 9.x's first one.
 
-9.x serves the files of 5.7.41 that its index lists, as it does after an upgrade, which keeps the
-server's UUID. The tables are made on it without the binlog, and then the statements that 5.7
-executed are executed again: the same statements give the same rows.
+9.x serves the files of 5.7.41 that its index lists, as after an upgrade, which keeps the server's
+UUID. The tables are created on 9.x without the binlog. Then the statements that 5.7 executed are
+executed again; the same statements give the same rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _servers() -> None:
 
 @contextmanager
 def upgraded(files: list[Path], uuid: str) -> Iterator[LocalServer]:
-    """A server of 9.x that has these files before its own, and this UUID."""
+    """Yield a 9.x server that has these files before its own, and this UUID."""
     server = MySQL9Server(["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"])
     server.prepare()
     assert server.datadir is not None
@@ -58,7 +58,7 @@ def statements(scenario: str, *verbs: str) -> list[str]:
 
 
 def rows_until(spark: Spark, offset: Offset, count: int) -> tuple[list[dict[str, Any]], Offset]:
-    """The rows of the next batches, until there are so many of them."""
+    """Return at least `count` rows of the next batches, and the offset after them."""
     rows: list[dict[str, Any]] = []
     while len(rows) < count:
         end = spark.next_batch(offset)
@@ -80,7 +80,7 @@ def images(rows: list[dict[str, Any]], ignored: tuple[str, ...] = ()) -> list[An
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_stream_continues_on_the_upgraded_server(scenario: str, tmp_path: Path) -> None:
+def test_stream_continues_on_upgraded_server(scenario: str, tmp_path: Path) -> None:
     database = describe(scenario)["database"]
     files = captured_files(scenario)
     expected = read(str(files[0]).replace(".001.", ".*."), "json", tables=f"{database}.*")
@@ -120,7 +120,7 @@ def test_a_stream_continues_on_the_upgraded_server(scenario: str, tmp_path: Path
         (last,), _ = rows_until(spark, offset, 1)
         assert last["before"].endswith(',"added":7}')
         spark.reader.stop()
-        # The files alone: the old server stopped, which leaves no ROTATE.
+        # The files alone: a server that stops, as the old one did, leaves no ROTATE.
         assert new.datadir is not None
         for path in sorted(new.datadir.glob("mysql-bin.0*")):
             shutil.copy(path, tmp_path)

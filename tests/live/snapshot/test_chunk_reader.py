@@ -1,4 +1,4 @@
-"""Chunks as executors read them: what becomes of tables and connections in the middle of them."""
+"""Chunk reads by executors: tables and connections that change or break during a read."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ T = (DATABASE, "t")
 
 
 class Reading:
-    """What one task reads.
+    """The chunks that one snapshot task reads.
 
-    more : options.
+    more : further options; `where_NAME` is the condition of table NAME.
     """
 
     def __init__(self, server: Server, *chunks: Chunk, **more: str) -> None:
@@ -92,7 +92,7 @@ def place(row: Row) -> tuple[str, int]:
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """All servers, one after the other, with a table of 100 rows."""
+    """Yield each server in turn, with a table of 100 rows."""
     found: Server = request.getfixturevalue(request.param)
     with new_database(found, DATABASE):
         fill(found)
@@ -108,7 +108,7 @@ def fill(server: Server) -> None:
 
 
 def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
-    """A table's chunks of so many rows."""
+    """Return a table's chunks of up to `rows` rows each."""
     (schema,) = [each for each in schemas_of(server, table[0]) if each.table == table[1]]
     with client_of(server) as client:
         key = choose_key(client, schema)
@@ -125,7 +125,7 @@ def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
 
 
 def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
-    """The first time that the reader calls this function of its own, something happens before."""
+    """Call `act` before the reader's first call of its function `name`."""
     function = getattr(chunk_reader, name)
     left = [act]
 
@@ -139,7 +139,7 @@ def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) 
 
 @pytest.fixture
 def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """``behind_proof(act)``: when the first watermark is proven, before anything is read."""
+    """``behind_proof(act)`` runs ``act`` after the first visibility check, before rows are read."""
 
     def install(act: Callable[[], object]) -> None:
         prove = VisibilityChecker.wait_until_visible
@@ -159,7 +159,7 @@ def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
 # Rows.
 
 
-def test_rows_of_chunks(server: Server) -> None:
+def test_chunk_rows_equal_the_table_at_the_watermark_position(server: Server) -> None:
     chunks = planned(server, T, 33)
     assert len(chunks) == 4
     rows = Reading(server, *chunks).rows()
@@ -185,7 +185,7 @@ def test_rows_of_chunks(server: Server) -> None:
 
 
 @pytest.mark.parametrize("payload", ["json", "struct", "variant"])
-def test_payloads(server: Server, payload: str) -> None:
+def test_chunk_rows_have_the_requested_payload_type(server: Server, payload: str) -> None:
     reading = Reading(server, Chunk(T), payload=payload, tables=f"{DATABASE}.t")
     rows = reading.rows()
     assert len(rows) == 100
@@ -195,7 +195,7 @@ def test_payloads(server: Server, payload: str) -> None:
         assert set(rows[0]["after"]) == {"value", "metadata"}
 
 
-def test_a_task_keeps_its_connections(server: Server) -> None:
+def test_snapshot_task_reuses_its_connection_for_all_chunks(server: Server) -> None:
     server.execute(f"CREATE TABLE {DATABASE}.u LIKE {DATABASE}.t")
     chunks = [*planned(server, T, 10), Chunk((DATABASE, "u"))]
 
@@ -203,15 +203,15 @@ def test_a_task_keeps_its_connections(server: Server) -> None:
         return int(server.execute("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
     reading = Reading(server, *chunks, snapshotVisibilityCheck="lock")
-    # On 8.0 and later definitions are read on one more.
+    # On MySQL 8.0 and later, definitions are read over a second connection.
     ours = 2 if server.is_mysql9() else 1
     before = connections()
     assert len(reading.rows()) == 100
-    # Ours, those of the proofs, and the one that counts.
+    # The task's connections, one for each visibility check, and the one that counts.
     assert connections() - before == ours + len(chunks) + 1
 
 
-def test_excluded_columns(server: Server) -> None:
+def test_excluded_columns_are_left_out_of_snapshot_rows(server: Server) -> None:
     reading = Reading(server, Chunk(T), excludeColumns="*.*.v")
     assert reading.images() == [{"id": n} for n in range(1, 101)]
     reading = Reading(server, *planned(server, T, 40), excludeColumns="*.*.id")
@@ -221,15 +221,15 @@ def test_excluded_columns(server: Server) -> None:
 @pytest.mark.parametrize(
     "condition", ["v > 500", "v = 1 OR v > 500", "v > 500 -- large ones", "v > 500 # OR TRUE"]
 )
-def test_conditions(server: Server, condition: str) -> None:
+def test_snapshot_where_condition_limits_chunk_rows(server: Server, condition: str) -> None:
     reading = Reading(server, *planned(server, T, 30), where_t=condition)
     assert [image["id"] for image in reading.images()] == list(range(51, 101))
 
 
-def test_a_condition_on_a_table_that_is_not_there(
+def test_condition_on_missing_table_raises_server_error(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not taken for the table's own absence, which would give no rows without an error."""
+    """A missing captured table yields no rows; a table missing in its condition is an error."""
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     condition = f"id IN (SELECT id FROM {DATABASE}.nowhere)"
     with pytest.raises(ServerError, match="nowhere") as caught:
@@ -237,7 +237,7 @@ def test_a_condition_on_a_table_that_is_not_there(
     assert caught.value.code == 1146
 
 
-def test_names_and_texts(server: Server) -> None:
+def test_non_ascii_names_and_texts_are_read_unchanged(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.`tä``b` (`schlüssel` VARCHAR(20) CHARACTER SET latin1 PRIMARY"
         " KEY, `e` ENUM('ä', 'ß')) DEFAULT CHARSET utf8mb4",
@@ -250,7 +250,7 @@ def test_names_and_texts(server: Server) -> None:
     assert {row["table"] for row in rows} == {"tä`b"}
 
 
-def test_kinds_of_tables(server: Server) -> None:
+def test_partitioned_myisam_memory_and_keyless_tables_equal_select(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.parts (id INT, v INT, PRIMARY KEY (id, v)) PARTITION BY HASH (v)"
         " PARTITIONS 4",
@@ -273,7 +273,7 @@ def test_kinds_of_tables(server: Server) -> None:
         assert found == expected + Counter(more), name
 
 
-def test_generated_columns(server: Server) -> None:
+def test_generated_columns_in_snapshot_equal_logged_ones(server: Server) -> None:
     if server.version().startswith("5.6"):
         pytest.skip("from 5.7 on")
     stored = "PERSISTENT" if "Maria" in server.version() else "STORED"
@@ -289,10 +289,10 @@ def test_generated_columns(server: Server) -> None:
     assert [(image["id"], image["s"], image["w"]) for image in images] == [(1, 2, 2), (2, 3, 4)]
 
 
-# Tables that change in the meantime.
+# Tables that change during the snapshot.
 
 
-def test_altered_behind_the_watermark(
+def test_alter_after_watermark_moves_the_watermark(
     server: Server, behind_proof: Callable[[Callable[[], object]], None]
 ) -> None:
     behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT DEFAULT 5"))
@@ -300,14 +300,14 @@ def test_altered_behind_the_watermark(
     assert [json.loads(row["after"]) for row in rows] == [
         {"id": n, "v": n * 10, "w": 5} for n in range(1, 101)
     ]
-    # Not the place in front of the ALTER, where no row has such a column.
+    # Not the position before the ALTER, where no row has the new column.
     assert {place(row) for row in rows} == {server.position()}
 
 
-def test_another_engine_behind_the_watermark(
+def test_engine_change_after_watermark_moves_the_watermark(
     server: Server, behind_proof: Callable[[Callable[[], object]], None]
 ) -> None:
-    """The proof for InnoDB is none for MyISAM."""
+    """The visibility check made for InnoDB is not valid for MyISAM."""
     start = server.position()
     behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM"))
     rows = Reading(server, Chunk(T)).rows()
@@ -315,8 +315,10 @@ def test_another_engine_behind_the_watermark(
     assert {place(row) for row in rows} == {server.position()} != {start}
 
 
-def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Error 1412: the snapshot is older than the table, though it looks the same."""
+def test_rebuild_after_snapshot_start_moves_the_watermark(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Server error 1412: the transaction's snapshot is older than the rebuilt table."""
     start = server.position()
     sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
     once(monkeypatch, "pin_definition", lambda: server.execute(sql))
@@ -327,7 +329,9 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
     assert {place(row) for row in rows} == {server.position()} != {start}
 
 
-def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_truncated_after_snapshot_start_yields_no_rows(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sql = f"TRUNCATE TABLE {DATABASE}.t"
     once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     assert Reading(server, *planned(server, T, 60)).rows() == []
@@ -351,7 +355,7 @@ def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.Monke
     ],
 )
 # pytest passes fixtures by name.
-def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
+def test_column_change_after_snapshot_start_yields_the_new_columns(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
     engine: str,
@@ -360,7 +364,7 @@ def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
     statement: str,
     expected: dict[str, int],
 ) -> None:
-    """What the snapshot sees of the dictionary is not what the names and the rows are."""
+    """The dictionary as of the snapshot can differ from the names and rows that SELECT returns."""
     server.execute(
         f"CREATE TABLE {DATABASE}.u (id INT {key}, v INT, x INT) ENGINE = {engine}",
         f"CREATE TABLE {DATABASE}.u_new (id INT {key}, x INT) ENGINE = {engine}",
@@ -375,7 +379,9 @@ def test_other_columns_behind_the_snapshot(  # noqa: PLR0917
     assert {place(row) for row in rows} == {server.position()}
 
 
-def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_altered_at_each_attempt_raises_schema_mismatch_error(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
     hold = pin_definition
     names = iter(range(100))
@@ -391,10 +397,10 @@ def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch
     assert next(names) == 5
 
 
-def test_no_table_is_altered_under_its_rows(
+def test_alter_succeeds_as_soon_as_all_rows_are_fetched(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ALTER waits for the transaction, which ends with the last row that is fetched."""
+    """The transaction that blocks the ALTER ends when the last row is fetched."""
     batches = Reading(server, Chunk(T)).batches()
     altered = threading.Event()
 
@@ -410,16 +416,16 @@ def test_no_table_is_altered_under_its_rows(
         thread.start()
 
     monkeypatch.setattr(CancelToken, "release", releasing)
-    # All rows are there, and the sink has taken the first batch only.
+    # All rows are fetched, but the sink has taken only the first batch.
     assert next(batches).num_rows
     assert altered.wait(patience(30))
     assert list(batches) == []
 
 
-def test_an_alter_that_waits_holds_nothing_up(
+def test_waiting_alter_does_not_block_the_snapshot(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request for the lock is queued after the ALTER, which waits for our rows."""
+    """A second lock request would be queued after the ALTER, which waits for this snapshot."""
     pin = pin_definition
 
     def alter() -> None:
@@ -445,7 +451,7 @@ def test_an_alter_that_waits_holds_nothing_up(
 @pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
 @pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
 # pytest passes fixtures by name.
-def test_gone_tables(  # noqa: PLR0917
+def test_dropped_or_renamed_table_is_skipped_and_logged(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
     behind_proof: Callable[[Callable[[], object]], None],
@@ -468,13 +474,13 @@ def test_gone_tables(  # noqa: PLR0917
     assert "chunks.t no longer exists: its snapshot is skipped" in caplog.text
 
 
-def test_a_database_that_is_gone(server: Server) -> None:
+def test_snapshot_of_dropped_database_yields_no_rows(server: Server) -> None:
     reading = Reading(server, *planned(server, T, 60))
     server.execute(f"DROP DATABASE {DATABASE}")
     assert reading.rows() == []
 
 
-def test_a_view_in_the_tables_place(server: Server) -> None:
+def test_snapshot_of_table_replaced_by_view_yields_no_rows(server: Server) -> None:
     reading = Reading(server, *planned(server, T, 60))
     server.execute(
         f"RENAME TABLE {DATABASE}.t TO {DATABASE}.u",
@@ -483,8 +489,8 @@ def test_a_view_in_the_tables_place(server: Server) -> None:
     assert reading.rows() == []
 
 
-def test_a_table_that_the_account_may_not_see(server: Server) -> None:
-    """information_schema has no word of it; that is no reason to take it for dropped."""
+def test_snapshot_without_select_grant_raises_access_denied_error(server: Server) -> None:
+    """information_schema does not show the table, but it must not be taken for dropped."""
     chunks = planned(server, T, 60)
     name = "'chunk_reader'@'%'"
     server.execute(f"CREATE USER {name} IDENTIFIED BY 's3cret'", f"GRANT PROCESS ON *.* TO {name}")
@@ -509,8 +515,10 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         server.execute(f"DROP USER {name}")
 
 
-def test_another_key(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Bounds of a key that is not there any more are not applied to another one."""
+def test_chunk_with_bounds_of_a_replaced_key_reads_the_whole_table(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bounds of a replaced key are not applied to the new key."""
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
     found = Counter(image["id"] for image in Reading(server, chunk).images())
@@ -518,7 +526,7 @@ def test_another_key(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     assert "the key of chunks.t changed since this chunk was planned" in caplog.text
 
 
-def test_a_key_that_is_dropped(server: Server) -> None:
+def test_chunk_with_bounds_of_a_dropped_key_reads_the_whole_table(server: Server) -> None:
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY")
     assert len(Reading(server, chunk).rows()) == 100
@@ -529,7 +537,7 @@ def test_a_key_that_is_dropped(server: Server) -> None:
 
 @pytest.fixture
 def large(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A server whose table has 30 MB, of which 1 MB is fetched ahead."""
+    """Return a server whose table has 30 MB, of which 1 MB is fetched ahead."""
     monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
     fill_large(server)
     return server
@@ -541,7 +549,7 @@ def fill_large(server: Server) -> None:
 
 
 def assert_all(rows: list[Row]) -> None:
-    """Each row is there; those of a second try have a watermark that is not older."""
+    """Check that every row is present and that no retried row has an older watermark."""
     last: dict[int, tuple[str, int]] = {}
     for row in rows:
         image = json.loads(row["after"])
@@ -552,7 +560,7 @@ def assert_all(rows: list[Row]) -> None:
 
 
 @pytest.mark.parametrize("what", ["CONNECTION", "QUERY"])
-def test_killed_in_the_middle(large: Server, what: str) -> None:
+def test_killed_snapshot_query_is_retried_with_a_new_watermark(large: Server, what: str) -> None:
     batches = Reading(large, Chunk(T)).batches()
     rows = next(batches).to_pylist()
     start = place(rows[0])
@@ -568,21 +576,25 @@ def test_killed_in_the_middle(large: Server, what: str) -> None:
     assert ends[1] == -1
 
 
-def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """In the result, and in whatever comes before it."""
+def test_snapshot_is_complete_after_repeated_disconnects(
+    large: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Connections are cut inside the result and in the queries before it."""
     chunks = planned(large, T, 40)
     more = [*range(100, 6000, 700), *repeat(3_000_000, 4)]
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, iter(more)) as proxy:
         reading = Reading(large, *chunks, host="127.0.0.1", port=str(proxy.port))
         assert_all(reading.rows())
-        # The connections of proofs end before they are cut.
+        # The connections of visibility checks close before they are cut.
         assert 6 <= proxy.cuts <= len(more)
     assert caplog.text.count("inside a result") >= 2
     assert "does not answer while running" in caplog.text
 
 
-def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_fails_after_five_broken_connections(
+    large: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.5)
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, repeat(3_000_000)) as proxy:
@@ -592,18 +604,18 @@ def test_cut_each_time(large: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         assert proxy.cuts == 5
 
 
-def test_closed_in_the_middle(large: Server) -> None:
+def test_closing_a_chunk_reader_ends_its_thread_and_query(large: Server) -> None:
     before = threading.active_count()
     batches = Reading(large, Chunk(T)).batches()
     next(batches)
-    # It is a generator, annotated as an iterator.
+    # `batches` is a generator, annotated as an iterator.
     batches.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
     query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
     wait_until(lambda: not large.execute(query), "the server is done with it", 30)
 
 
-def test_a_server_that_is_restarted(
+def test_snapshot_is_complete_after_server_restart(
     own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
@@ -621,8 +633,8 @@ def test_a_server_that_is_restarted(
     assert place(rows[-1]) > place(rows[0])
 
 
-def test_a_log_that_ends_before_the_batch(server: Server) -> None:
-    """After RESET MASTER a watermark would lie before changes that the sink has."""
+def test_binlog_ending_before_the_batch_raises_binlog_replaced_error(server: Server) -> None:
+    """After RESET MASTER, the watermark would be before changes that the sink already has."""
     reading = Reading(server, Chunk(T))
     since = Position.of(*server.position())
     reading.partition.since = since

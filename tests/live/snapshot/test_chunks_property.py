@@ -1,4 +1,4 @@
-"""Tables of any key while they change: what was there all along is in one chunk, and once."""
+"""Tables of any key that change during a snapshot: each row that stays is in one chunk."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def selected(client: ReplicaClient, condition: str, order: str = "") -> list[int
 
 
 def check_still(client: ReplicaClient, key: ChunkKey, size: int) -> None:
-    """Chunks of a table that nobody changes are even, and in the server's order."""
+    """Check that chunks of an unchanged table have equal sizes and the server's order."""
     expected = selected(client, "TRUE", f"ORDER BY {by_key(key)}")
     chunks = list(walk(client, TABLE, key, size))
     assert [chunk.rows for chunk in chunks] == [
@@ -46,7 +46,7 @@ def check_still(client: ReplicaClient, key: ChunkKey, size: int) -> None:
 
 
 class Changing:
-    """A table that is changed between the steps of its load."""
+    """A table that is changed between the chunks of its snapshot."""
 
     def __init__(
         self, client: ReplicaClient, writer: ReplicaClient, key: ChunkKey, inserted: int
@@ -57,7 +57,7 @@ class Changing:
         self.number = inserted
         self.there = set(selected(client, "TRUE"))
         self.last = last_bound(client, TABLE, key)
-        # Rows that are behind the last bound when they are written are left to the log.
+        # Rows that are after the last bound when they are written are left to the binlog.
         self.read: list[int] = []
 
     def insert(self, values: str) -> None:
@@ -73,7 +73,7 @@ class Changing:
         self.there &= set(selected(self.client, "TRUE"))
 
     def chunk(self, after: Bound | None, size: int) -> Bound | None:
-        """Read the next chunk; gives its end."""
+        """Read the next chunk and return its end."""
         assert self.last is not None
         upto, _ = next_bound(self.client, TABLE, self.key, after, self.last, rows=size)
         if upto is not None:
@@ -82,7 +82,9 @@ class Changing:
 
 
 @pytest.mark.parametrize("server_name", every_server())
-def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
+def test_chunks_of_random_keys_contain_each_row_once(
+    server_name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(server_name)
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",
@@ -121,7 +123,7 @@ def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
         assert len(table.read) == len(set(table.read))
 
     with client_of(server) as client, client_of(server) as writer:
-        # Dates that are none, and zeros in columns that count up.
+        # Allow invalid dates, and zeros in AUTO_INCREMENT columns.
         writer.query("SET sql_mode = 'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'")
         check()
     server.execute(f"DROP DATABASE {DATABASE}")

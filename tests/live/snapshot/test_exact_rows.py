@@ -1,4 +1,4 @@
-"""Whole tables read at an exact place in the log: what is written around it, and broken tries."""
+"""Whole tables read at an exact binlog position: concurrent writes and failed attempts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def read(server: Server, table: str = "t") -> pa.Table:
-    """What a task gives of a table, as the mirror takes it."""
+    """Return the rows that a task gives of a table, in the form that the mirror uses."""
     texts = server.options(
         tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", snapshotExactKeyless="true"
     )
@@ -55,7 +55,7 @@ def read(server: Server, table: str = "t") -> pa.Table:
 
 
 def values(server: Server, rows: pa.Table) -> list[int]:
-    """The values of the last try's rows, which must be as they were at their place."""
+    """Return the values of the last attempt's rows."""
     load = find_keyless_snapshot(rows, "t")
     assert load is not None
     images: list[Any] = load.rows.column("after").to_pylist()
@@ -63,10 +63,10 @@ def values(server: Server, rows: pa.Table) -> list[int]:
 
 
 @ENGINES
-def test_what_is_written_between_the_place_and_the_rows(
+def test_row_written_after_exact_position_is_not_in_the_snapshot(
     server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer who comes behind the place's reading waits, or its rows are not seen."""
+    """A writer that comes after the read of the position waits, or its row is not visible."""
     server.execute(
         f"CREATE TABLE {DATABASE}.t (a INT) ENGINE={engine}",
         f"INSERT INTO {DATABASE}.t VALUES (1), (1), (2)",
@@ -97,10 +97,10 @@ def test_what_is_written_between_the_place_and_the_rows(
 
 
 @ENGINES
-def test_a_try_that_breaks_off_behind_some_rows(
+def test_retried_keyless_snapshot_counts_only_the_last_attempt(
     server: Server, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one's rows count alone, though they have the same place."""
+    """Only the rows of the second attempt count, although both have the same position."""
     server.execute(
         f"CREATE TABLE {DATABASE}.t (a INT) ENGINE={engine}",
         f"INSERT INTO {DATABASE}.t VALUES (1), (1), (2)",
@@ -118,11 +118,11 @@ def test_a_try_that_breaks_off_behind_some_rows(
     rows = read(server)
     assert [*rows.column("op").to_pylist()] == ["t", *"rrr"] * 2
     assert values(server, rows) == [1, 1, 2]
-    # Nobody holds a lock any more.
+    # No lock is left.
     server.execute(f"ALTER TABLE {DATABASE}.t ADD b INT")
 
 
-def test_tables_without_rows_and_with_keys(server: Server) -> None:
+def test_keyless_snapshot_is_empty_without_rows_and_absent_with_a_key(server: Server) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.t (a INT)",
         f"CREATE TABLE {DATABASE}.u (a BLOB NOT NULL, PRIMARY KEY (a(9)))",

@@ -1,9 +1,9 @@
-"""The driver is killed around batch 0, with startingOffset=latest and traffic running.
+"""The driver is killed around batch 0, with startingOffset=latest and running traffic.
 
-The first start is the moment at which batch 0's offset became durable, and that offset says where
-in the log it was: a driver that died before had started nothing that anybody could go on from.
-Every change behind that place must arrive exactly once, none before it may, and batch 0 must be
-empty. Which changes lie behind it the server tells, by SHOW BINLOG EVENTS.
+The start is the position in batch 0's offset once that offset is durable. A driver that is killed
+earlier leaves nothing to resume from. Every change after the start must arrive exactly once, no
+change before it may arrive, and batch 0 must be empty. SHOW BINLOG EVENTS shows which changes are
+after the start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEFORE_SINK = "before batch 0 reaches the sink"
 AFTER_SINK = "after batch 0 reached the sink"
 COMMITTED = "batch 0 is committed"
 
-# Where the driver stands still then; and what the checkpoint and the sink hold.
+# Where the driver is held at each moment, and what the checkpoint and the sink then contain.
 HELD = {
     BEFORE_START: "before-initial",
     START_FOUND: "before-latest",
@@ -87,12 +87,12 @@ class Traffic:
                     cursor.execute("INSERT INTO changes VALUES (%s, 'new')", (self.last + 1,))
                     self.last += 1
                     cursor.execute("INSERT INTO others VALUES (%s)", (self.last,))
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised by __exit__
             self.error = error
 
 
 def _kill_at(stream: StreamProcess, moment: str) -> None:
-    """Start a driver and kill it at a moment, in which just so much is durable."""
+    """Start a driver, kill it at a moment and check what is durable."""
     if moment == COMMITTED:
         stream.start()
         stream.wait_until(lambda: stream.commits() == [0], moment, every=0.001)
@@ -111,7 +111,7 @@ def _kill_at(stream: StreamProcess, moment: str) -> None:
 
 
 def _inserts_behind(server: Server, position: tuple[str, int], database: str) -> int:
-    """How many transactions of `changes` the log holds from a position on."""
+    """Return the number of transactions of `changes` in the binlog from a position on."""
     file, pos = position
     found = 0
     for name, _ in server.binlog_files():
@@ -138,7 +138,7 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
             _kill_at(stream, moment)
             killed_at = traffic.last
             offset = (stream.checkpoint / "offsets" / "0").read_text() if stream.offsets() else None
-            # Much is written while nobody reads.
+            # Many changes are committed while no driver reads.
             wait_until(lambda: traffic.last > killed_at + 50, "traffic goes on", 60)
             stream.start()
             stream.wait_until(lambda: len(stream.commits()) > 2, "batches are committed")
@@ -155,7 +155,7 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
         ids = [int(row[0]) for row in everything]
         assert ids == list(range(1, traffic.last + 1))
         if offset is not None:
-            # What was written while nobody read, at the least.
+            # At least the changes that were committed while no driver read.
             assert behind >= 50
         assert 0 < behind < len(ids)
 

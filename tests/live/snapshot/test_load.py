@@ -1,4 +1,4 @@
-"""A stream that begins with the rows that its tables have: `startingOffset=snapshot`."""
+"""Streams that start with the existing rows of their tables: `startingOffset=snapshot`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = ("id", "a", "b")
 
 @pytest.fixture
 def database(any_server: Server, table: str) -> str:
-    """With three tables: `t` with 3,000 rows, `u` with 10, and `empty`."""
+    """Return a database with three tables: `t` with 3,000 rows, `u` with 10, and `empty`."""
     name = table.partition(".")[0]
     any_server.execute(
         f"CREATE TABLE {name}.u (id INT PRIMARY KEY, a INT, b INT)",
@@ -65,7 +65,7 @@ def assert_in_sync(server: Server, rows: Rows, *tables: str) -> None:
         assert applied(rows, table) == select_json(server, table, *COLUMNS), table
 
 
-def test_rows_that_are_there_come_first_and_changes_after_them(
+def test_existing_rows_are_delivered_before_changes(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries).start()
@@ -86,7 +86,7 @@ def test_rows_that_are_there_come_first_and_changes_after_them(
     assert_in_sync(any_server, rows + more, *tables)
 
 
-def test_a_loaded_row_looks_like_an_inserted_one(
+def test_snapshot_row_has_key_and_position_but_no_transaction(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u").start()
@@ -103,10 +103,10 @@ def test_a_loaded_row_looks_like_an_inserted_one(
     assert first["source"]["tx_pos"] is first["source"]["gtid"] is first["source"]["query"] is None
 
 
-def test_changes_while_the_load_goes_on(
+def test_snapshot_with_concurrent_changes_equals_select(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """Every batch of the load is followed by changes, in front of it and behind it."""
+    """Changes are committed before and after each snapshot batch."""
     query = new_query(any_server, database, queries, maxRowsPerTrigger="200").start()
     spark, rows = query.spark, []
     assert spark is not None and query.checkpoint is not None
@@ -130,7 +130,7 @@ def test_changes_while_the_load_goes_on(
     assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u")
 
 
-def test_a_stopped_load_goes_on_where_it_was(
+def test_snapshot_with_restarts_reads_each_row_once(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, maxRowsPerTrigger="500").start()
@@ -139,7 +139,7 @@ def test_a_stopped_load_goes_on_where_it_was(
     while not load_of(query).is_done:
         assert query.spark is not None and query.checkpoint is not None
         end = query.spark.next_batch(query.checkpoint)
-        # Planned, stored in the offset log, and read by the next process only.
+        # The batch is planned and stored in the offset log, but only the restarted query reads it.
         query.stop()
         query.start()
         rows += query.spark.rows(query.checkpoint, end)
@@ -152,7 +152,7 @@ def test_a_stopped_load_goes_on_where_it_was(
     assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u", f"{database}.empty")
 
 
-def test_what_is_wanted_later_is_loaded_then(
+def test_table_captured_later_is_snapshotted_once(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u").start()
@@ -169,10 +169,10 @@ def test_what_is_wanted_later_is_loaded_then(
     assert query.start().rows() == []
 
 
-def test_a_created_table_is_not_loaded_and_a_renamed_one_is(
+def test_created_table_is_not_snapshotted_but_renamed_one_is(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """As gh-ost and pt-online-schema-change swap a copy in, which nobody wanted."""
+    """gh-ost and pt-online-schema-change swap in a copy that was not captured before."""
     query = new_query(any_server, database, queries, "u, lat*, ?").start()
     rows = query.rows()
     any_server.execute(f"CREATE TABLE {database}.late (id INT PRIMARY KEY, a INT, b INT)")
@@ -190,7 +190,7 @@ def test_a_created_table_is_not_loaded_and_a_renamed_one_is(
     assert_in_sync(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
 
 
-def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[Query]) -> None:
+def test_each_reload_id_runs_once(any_server: Server, database: str, queries: list[Query]) -> None:
     query = new_query(any_server, database, queries).start()
     rows = query.rows()
     query.stop()
@@ -206,7 +206,7 @@ def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[
     assert_in_sync(any_server, rows + more, f"{database}.u")
 
 
-def test_a_reload_that_meets_no_table(
+def test_reload_that_matches_no_table_is_rejected(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries).start()
@@ -217,7 +217,7 @@ def test_a_reload_that_meets_no_table(
         query.start().rows()
 
 
-def test_the_log_does_not_wait_for_a_proof(
+def test_changes_are_delivered_while_visibility_check_waits(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = new_query(any_server, database, queries, "u", snapshotVisibilityCheck="innodb_trx")
@@ -237,7 +237,7 @@ def test_the_log_does_not_wait_for_a_proof(
             assert not sleeping.done()
         finally:
             any_server.execute(f"KILL QUERY {number}")
-        sleeping.exception()  # that it was interrupted, on MariaDB
+        sleeping.exception()  # MariaDB reports the interruption as an error
         cursor.execute("ROLLBACK")
     query.checkpoint = end
     assert [row["op"] for row in rows] == ["c"]
@@ -246,7 +246,7 @@ def test_the_log_does_not_wait_for_a_proof(
     assert_in_sync(any_server, rows, f"{database}.u")
 
 
-def test_where_nothing_can_be_proven_no_query_begins(
+def test_query_with_unusable_visibility_check_is_rejected(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     any_server.execute(
@@ -258,7 +258,7 @@ def test_where_nothing_can_be_proven_no_query_begins(
     assert caught.value.table == f"{database}.old"
 
 
-def test_a_stream_that_began_without_a_load_can_load_a_table(
+def test_reload_works_on_stream_started_without_snapshot(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     query = Query(any_server, f"{database}.*", payload="json").start()
@@ -269,7 +269,7 @@ def test_a_stream_that_began_without_a_load_can_load_a_table(
     assert len(loaded(query.start().rows())) == 10
 
 
-def test_a_condition_limits_what_is_loaded(
+def test_snapshot_where_limits_the_snapshot_rows(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     where = json.dumps({f"{database}.t": "a = 3 OR a = 4"})
@@ -280,10 +280,10 @@ def test_a_condition_limits_what_is_loaded(
     assert len(loaded(rows, f"{database}.u")) == 10
 
 
-def test_a_condition_for_a_table_that_the_log_creates_later(
+def test_snapshot_where_accepts_table_that_the_binlog_creates_later(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    """After the position where a new query starts, or where a checkpoint stands."""
+    """It is created after the start position of a new query, or after a checkpoint's position."""
     query = new_query(any_server, database, queries).start()
     query.rows()
     query.stop()
@@ -302,7 +302,9 @@ def test_a_condition_for_a_table_that_the_log_creates_later(
         query.start().rows()
 
 
-def test_a_table_without_a_key(any_server: Server, database: str, queries: list[Query]) -> None:
+def test_snapshot_of_keyless_table_keeps_equal_rows(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
     any_server.execute(f"CREATE TABLE {database}.bag (id INT, a INT, b INT)")
     fill(any_server, f"{database}.bag", 1, 50)
     any_server.execute(f"INSERT INTO {database}.bag VALUES (NULL, NULL, 1), (NULL, NULL, 1)")
@@ -312,7 +314,7 @@ def test_a_table_without_a_key(any_server: Server, database: str, queries: list[
     assert found['{"id": null, "a": null, "b": 1}'] == 2
 
 
-def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database: str) -> None:
+def test_batch_read_of_snapshot_equals_select(any_server: Server, database: str) -> None:
     texts = any_server.options(
         tables=f"{database}.t, {database}.u", payload="json", startingOffset="snapshot"
     )
@@ -327,7 +329,7 @@ def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database:
 
 
 def chunk_sizes(query: Query) -> list[list[int]]:
-    """How many rows each chunk of each batch has, read batch after batch to the load's end."""
+    """Return the number of rows of each chunk of each batch, up to the snapshot's end."""
     spark, sizes = query.spark, []
     assert spark is not None and query.checkpoint is not None
     while not load_of(query).is_done:
@@ -344,11 +346,11 @@ def fill_to(server: Server, table: str, there: int, rows: int) -> None:
         more = min(there, rows - there)
         server.execute(f"INSERT INTO {table} SELECT id + {there}, a, b FROM {table} LIMIT {more}")
         there += more
-    # What a server does by itself, some time after a table has grown.
+    # A server does this automatically, some time after a table has grown.
     server.execute(f"ANALYZE TABLE {table}")
 
 
-def test_the_first_batch_is_small_and_the_others_grow(
+def test_first_snapshot_batch_is_smaller_than_the_next(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     fill_to(any_server, f"{database}.t", 3000, 90_000)
@@ -356,7 +358,7 @@ def test_the_first_batch_is_small_and_the_others_grow(
     assert chunk_sizes(query) == [[5000], [40_000, 40_000], [5000]]
 
 
-def test_batches_that_grow_keep_to_the_limit(
+def test_snapshot_batches_stay_within_max_rows_per_trigger(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
     fill_to(any_server, f"{database}.t", 3000, 30_000)
@@ -366,10 +368,10 @@ def test_batches_that_grow_keep_to_the_limit(
     assert max(map(sum, sizes)) == 4000
 
 
-def test_the_first_batch_has_one_of_many_small_tables(
+def test_first_snapshot_batch_has_one_of_many_small_tables(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And one proof holds for all tables whose chunks are looked for together."""
+    """One visibility check covers all tables whose chunks are planned together."""
     caplog.set_level("INFO")
     for number in range(20):
         any_server.execute(f"CREATE TABLE {database}.s{number} LIKE {database}.u")
@@ -384,7 +386,7 @@ def test_the_first_batch_has_one_of_many_small_tables(
     assert proofs <= 1 + len(others)
 
 
-def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
+def test_lock_visibility_check_runs_once_per_table(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -394,24 +396,23 @@ def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
     assert len(proofs) == 3
 
 
-def test_the_load_begins_while_spark_is_about_its_empty_batch(
+def test_snapshot_planning_starts_before_first_rows_are_requested(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody asks for the first rows before it is planned what they are."""
     caplog.set_level("INFO")
     new_query(any_server, database, queries, "t").start()
     wait_until(lambda: "visibility check" in caplog.text, "a chunk is planned")
 
 
 @pytest.mark.parametrize("held", [0, 10])
-def test_a_table_that_is_swapped_in_behind_the_first_plan(
+def test_table_swapped_after_first_snapshot_plan_equals_select(
     any_server: Server,
     database: str,
     queries: list[Query],
     caplog: pytest.LogCaptureFixture,
     held: int,
 ) -> None:
-    """What was planned was about another table: where it ends, and whether it has rows at all."""
+    """The planned bounds, and whether there are any, are those of the table swapped out."""
     caplog.set_level("INFO")
     swapped = f"{database}.swapped"
     any_server.execute(f"CREATE TABLE {swapped} (id INT PRIMARY KEY, a INT, b INT)")
@@ -422,7 +423,7 @@ def test_a_table_that_is_swapped_in_behind_the_first_plan(
     any_server.execute(f"CREATE TABLE {database}._new LIKE {swapped}")
     fill(any_server, f"{database}._new", 1, 500)
     any_server.execute(f"RENAME TABLE {swapped} TO {database}._old, {database}._new TO {swapped}")
-    # A wanted change takes the statement into the first batch with chunks.
+    # A captured change brings the RENAME into the first batch with chunks.
     fill(any_server, swapped, 501, 501)
     assert query.spark is not None
     tail, end = query.spark.reader.tail, Position.of(*any_server.position())

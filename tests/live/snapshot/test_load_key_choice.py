@@ -1,4 +1,4 @@
-"""Which key a table is read by, and what changes its mark."""
+"""The key that a snapshot reads a table by, and changes of the key's fingerprint."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def chosen(server: Server, database: str) -> ChunkKey | None:
         ("a INT NOT NULL, b INT NOT NULL, UNIQUE u (b), PRIMARY KEY (a)", "PRIMARY"),
         ("a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (b, a)", "PRIMARY"),
         ("a INT NOT NULL, b INT NOT NULL, UNIQUE u (b), UNIQUE v (a)", "u"),
-        # A prefix is shared by many rows; one of the whole column is none.
+        # Many rows can share a prefix; a prefix with the column's full length is a whole key.
         ("a VARCHAR(9) NOT NULL, b INT NOT NULL, PRIMARY KEY (a(3)), UNIQUE u (b)", "u"),
         ("a VARCHAR(9) NOT NULL, PRIMARY KEY (a(3))", None),
         ("a VARCHAR(9) NOT NULL, PRIMARY KEY (a(9))", "PRIMARY"),
         ("a TEXT NOT NULL, b INT NOT NULL, PRIMARY KEY (b, a(3))", None),
         ("a TINYBLOB NOT NULL, PRIMARY KEY (a(255))", None),
-        # NULL may be there many times.
+        # NULL can occur many times.
         ("a INT, b INT NOT NULL, UNIQUE u (a), UNIQUE v (b)", "v"),
         ("a INT, b INT NOT NULL, UNIQUE u (b, a)", None),
         ("a INT NOT NULL, KEY k (a)", None),
@@ -45,7 +45,7 @@ def chosen(server: Server, database: str) -> ChunkKey | None:
         ("g GEOMETRY NOT NULL, UNIQUE u (g(20))", None),
     ],
 )
-def test_the_key_is(
+def test_snapshot_key_is_a_usable_primary_or_unique_key(
     any_server: Server, any_database: str, definitions: str, expected: str | None
 ) -> None:
     if any_server.is_mysql9() and "GEOMETRY" in definitions:
@@ -55,7 +55,9 @@ def test_the_key_is(
     assert (key and key.name) == expected
 
 
-def test_names_of_any_kind(any_server: Server, any_database: str) -> None:
+def test_special_characters_in_key_and_column_names_are_preserved(
+    any_server: Server, any_database: str
+) -> None:
     any_server.execute(
         "CREATE TABLE `t``%s` (`a``%d` INT NOT NULL, `É` INT NOT NULL,"
         " UNIQUE `k``%s` (`É`, `a``%d`))",
@@ -68,7 +70,7 @@ def test_names_of_any_kind(any_server: Server, any_database: str) -> None:
 
 @pytest.fixture(params=["mariadb", "mysql9"])
 def newer(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """Servers that have more kinds of keys, with an empty database."""
+    """Yield each server with more kinds of keys in turn, with an empty database."""
     server: Server = request.getfixturevalue(request.param)
     with new_database(server, NEWER):
         yield server
@@ -77,8 +79,8 @@ def newer(request: pytest.FixtureRequest) -> Iterator[Server]:
 NEWER = "newer_keys"
 
 
-def test_directions_that_differ_are_no_key(newer: Server) -> None:
-    """MySQL 8.0 and MariaDB 10.8 store descending keys; those before read past the word."""
+def test_key_with_mixed_sort_directions_is_not_chosen(newer: Server) -> None:
+    """MySQL 8.0 and MariaDB 10.8 store descending keys; earlier versions ignore DESC."""
     for key, expected in {"a DESC, b DESC": "PRIMARY", "a, b DESC": None}.items():
         newer.execute(
             "DROP TABLE IF EXISTS t",
@@ -89,7 +91,7 @@ def test_directions_that_differ_are_no_key(newer: Server) -> None:
         assert (found and found.name) == expected
 
 
-def test_an_index_that_the_optimizer_ignores_is_no_key(newer: Server) -> None:
+def test_ignored_or_invisible_index_is_not_chosen_as_key(newer: Server) -> None:
     newer.execute(
         "CREATE TABLE t (p TEXT NOT NULL, a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (p(9)),"
         f" UNIQUE u (a) {'IGNORED' if newer.is_mariadb else 'INVISIBLE'}, UNIQUE v (b))",
@@ -99,7 +101,7 @@ def test_an_index_that_the_optimizer_ignores_is_no_key(newer: Server) -> None:
     assert key is not None and key.name == "v"
 
 
-def test_an_index_of_an_expression_is_no_key(mysql9: Server) -> None:
+def test_expression_index_is_not_chosen_as_key(mysql9: Server) -> None:
     with new_database(mysql9, NEWER):
         mysql9.execute(
             "CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, UNIQUE u ((a + 1)),"
@@ -121,10 +123,10 @@ def test_an_index_of_an_expression_is_no_key(mysql9: Server) -> None:
         ("mysql9", "utf8mb4_ja_0900_as_cs_ks"),
     ],
 )
-def test_a_char_whose_spaces_count_is_no_key(
+def test_char_key_with_nopad_collation_is_not_chosen(
     request: pytest.FixtureRequest, server: str, collation: str
 ) -> None:
-    """What the index has behind a value, a condition may have in front of it."""
+    """The order of CHAR values in the index can differ from their order in a condition."""
     found_server: Server = request.getfixturevalue(server)
     charset = collation.partition("_")[0]
     with new_database(found_server, NEWER):
@@ -139,8 +141,10 @@ def test_a_char_whose_spaces_count_is_no_key(
             assert (found and found.name) == expected
 
 
-def test_partitions_are_read_in_the_order_of_the_key(any_server: Server, any_database: str) -> None:
-    """MySQL 5.6 does not, where a BIT stands in front: that is no key there."""
+def test_partitioned_key_is_chosen_only_if_read_in_key_order(
+    any_server: Server, any_database: str
+) -> None:
+    """MySQL 5.6 returns another order if a BIT comes first, so the key is not chosen there."""
     values = ", ".join(f"({a}, {b})" for a in (0, 1, 17) for b in (0, 5, 3, -7, 300))
     any_server.execute(
         "CREATE TABLE t (a BIT(5), b INT, PRIMARY KEY (a, b)) PARTITION BY KEY (a, b) PARTITIONS 3",
@@ -156,15 +160,17 @@ def test_partitions_are_read_in_the_order_of_the_key(any_server: Server, any_dat
     assert (chosen(any_server, any_database) is not None) == is_right
 
 
-def test_a_column_that_is_not_known_is_no_key(any_server: Server, any_database: str) -> None:
-    """The table was altered between the reading of its schema and this one."""
+def test_key_with_unknown_column_is_not_chosen(any_server: Server, any_database: str) -> None:
+    """The table was altered between the read of its schema and the choice of the key."""
     any_server.execute("CREATE TABLE t (new INT PRIMARY KEY)", database=any_database)
     schema = TableSchema(any_database, "t", (ColumnSchema("old", "int"),))
     with client_of(any_server) as client:
         assert choose_key(client, schema) is None
 
 
-def test_a_table_that_is_gone(any_server: Server, any_database: str) -> None:
+def test_key_choice_of_missing_table_raises_server_error(
+    any_server: Server, any_database: str
+) -> None:
     with client_of(any_server) as client, pytest.raises(ServerError) as raised:
         choose_key(client, TableSchema(any_database, "t", (ColumnSchema("a", "int"),)))
     assert raised.value.code == 1146
@@ -191,7 +197,7 @@ TABLE = (
         "MODIFY c ENUM('x', 'Y') NOT NULL",
         "MODIFY c SET('x', 'y') NOT NULL",
         "MODIFY d DECIMAL(9, 1) NOT NULL",
-        # The server fills the values up to the length, so they become other ones.
+        # The server pads the values to the new length, so the values change.
         "MODIFY e BINARY(5) NOT NULL",
         "CHANGE a z INT NOT NULL",
         "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
@@ -200,7 +206,7 @@ TABLE = (
         "DROP PRIMARY KEY, ADD UNIQUE u (a, b, c, d, e)",
     ],
 )
-def test_a_change_of_the_key_changes_its_mark(
+def test_change_of_the_key_changes_its_fingerprint(
     any_server: Server, any_database: str, change: str
 ) -> None:
     any_server.execute(TABLE, database=any_database)
@@ -227,7 +233,7 @@ def test_a_change_of_the_key_changes_its_mark(
         "FORCE",
     ],
 )
-def test_any_other_change_leaves_the_mark(
+def test_change_outside_the_key_keeps_the_key_equal(
     any_server: Server, any_database: str, change: str
 ) -> None:
     any_server.execute(TABLE, database=any_database)

@@ -1,4 +1,4 @@
-"""Every type of key: its chunks have the table's rows, in the server's order, each row once."""
+"""Keys of every type: chunks contain the table's rows in the server's order, each row once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.snapshots.chunk_walk import by_key, key_of, walk
 
 DATABASE = "load_keys"
 
-# One key of several types each: columns, the key, the values of each column as literals.
+# Each entry has the columns, the key, and the values of each column as literals.
 KEYS: dict[str, tuple[str, str, list[str]]] = {
     "int": ("a INT", "a", ["-2147483648", "-1", "0", "1", "7", "2147483647"]),
     "tinyint": ("a TINYINT(1)", "a", ["-128", "-1", "0", "1", "127"]),
@@ -92,7 +92,7 @@ KEYS: dict[str, tuple[str, str, list[str]]] = {
         "a",
         ["'0000-00-00'", "'2026-11-01 10:00:00'", "'2026-11-01 10:00:01'", "'2027-00-00'"],
     ),
-    # The hour that comes twice in Europe, as UTC: 02:30 comes at 00:30 and at 01:30.
+    # The hour that occurs twice in Europe, in UTC: 02:30 local time is 00:30 and 01:30.
     "timestamp": (
         "a TIMESTAMP(3)",
         "a",
@@ -189,7 +189,7 @@ KEYS: dict[str, tuple[str, str, list[str]]] = {
 }
 
 
-# What collations differ in: case, accents, two letters for one, spaces and what sorts before them.
+# Collations differ in case, accents, double letters, spaces and what sorts before spaces.
 TEXTS = [
     *("", "aaaa", "ZZZZ", "zzzz1", "a", "a ", "a\t", "a!", "b", "B1", "é", "E1", "f", "ä", "ae"),
     *("af", "ß", "ss1", "st", "ch", "cz", "d", "ll", "lz", "m", "ij", "ñ", "ø", "'", "\\"),
@@ -198,7 +198,7 @@ TEXTS = [
 
 
 def _collations(server: Server) -> list[tuple[str, str]]:
-    """(character set, collation) of all that a column may have."""
+    """Return (character set, collation) for each collation that a column can have."""
     names = "information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
     (full,) = server.execute(
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema'"
@@ -211,8 +211,10 @@ def _collations(server: Server) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("some", [40, pytest.param(0, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("server_name", every_server())
-def test_collations(server_name: str, some: int, request: pytest.FixtureRequest) -> None:
-    """All of them take minutes; the run's header has the seed that chooses some."""
+def test_chunks_of_every_collation_follow_the_key_order(
+    server_name: str, some: int, request: pytest.FixtureRequest
+) -> None:
+    """All collations take minutes; a seed in the header of the run chooses some."""
     server: Server = request.getfixturevalue(server_name)
     collations = _collations(server)
     assert len(collations) > 200
@@ -227,7 +229,7 @@ def test_collations(server_name: str, some: int, request: pytest.FixtureRequest)
         cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET greek")
         cursor.execute("SET sql_mode = ''")
         for number, (charset, collation) in enumerate(collations):
-            # No CHAR is a key where its spaces count.
+            # A CHAR column is no usable key if its collation compares trailing spaces.
             is_padded = not any(word in collation for word in ("_nopad_", "_0900_"))
             kind = "CHAR(9)" if number % 2 and is_padded else "VARCHAR(9)"
             cursor.execute(f"DROP TABLE IF EXISTS {DATABASE}.t")
@@ -235,7 +237,7 @@ def test_collations(server_name: str, some: int, request: pytest.FixtureRequest)
                 f"CREATE TABLE {DATABASE}.t (a {kind} CHARACTER SET {charset} COLLATE {collation}"
                 " NOT NULL, n INT, PRIMARY KEY (a))"
             )
-            # What the character set has no letter for becomes '?'; equal keys stay out.
+            # Characters that the character set lacks become '?'; rows with equal keys are ignored.
             with warnings.catch_warnings(action="ignore"):
                 cursor.executemany(
                     f"INSERT IGNORE INTO {DATABASE}.t VALUES (%s, %s)",
@@ -250,8 +252,8 @@ def test_collations(server_name: str, some: int, request: pytest.FixtureRequest)
 
 
 def _rows(columns: str, values: list[str]) -> list[list[str]]:
-    """Every combination of the values, one for each column."""
-    # No comma of a type follows a space.
+    """Return every combination of the values, one value for each column."""
+    # A comma inside a type is not followed by a space.
     count = 1 + columns.count(", ")
     rows: list[list[str]] = [[]]
     for _ in range(count):
@@ -261,7 +263,9 @@ def _rows(columns: str, values: list[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.parametrize("server_name", every_server())
-def test_chunks_are_the_table(server_name: str, name: str, request: pytest.FixtureRequest) -> None:
+def test_chunks_of_every_key_type_contain_each_row_in_key_order(
+    server_name: str, name: str, request: pytest.FixtureRequest
+) -> None:
     server: Server = request.getfixturevalue(server_name)
     columns, key_columns, values = KEYS[name]
     not_null = ", ".join(f"{column} NOT NULL" for column in columns.split(", "))
@@ -301,10 +305,10 @@ def test_chunks_are_the_table(server_name: str, name: str, request: pytest.Fixtu
     ],
 )
 @pytest.mark.parametrize("server_name", every_server())
-def test_dates_that_are_none(
+def test_chunks_with_invalid_dates_in_the_key_contain_each_row(
     server_name: str, columns: str, more: str, request: pytest.FixtureRequest
 ) -> None:
-    """MySQL finds no row that is equal to one, in a session that does not allow them."""
+    """In a session that does not allow invalid dates, MySQL finds no row equal to one."""
     server: Server = request.getfixturevalue(server_name)
     dates = ("0000-00-00", "2026-00-00", "2026-02-28", "2026-02-31", "2026-03-01")
     rows = [(date, number) for date in dates for number in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""A load whose processes are killed: no committed chunk is read again, and none is lost."""
+"""A snapshot whose processes are killed: no committed chunk is lost or read again."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ TABLES = 5
 def test_killed_snapshot_reads_each_chunk_once(
     live_server: Server, tmp_path: Path, database: str, rows: int, kills: int
 ) -> None:
-    """Some kills come before a batch's rows are in the sink, some behind its commit."""
+    """Some kills come before a batch's rows are in the sink, some after its commit."""
     seed = random.randrange(1 << 30)
-    # pytest shows it if the test fails.
+    # pytest prints the seed if the test fails.
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     tables = [f"{database}.t{number}" for number in range(TABLES)]
@@ -43,7 +43,7 @@ def test_killed_snapshot_reads_each_chunk_once(
         live_server.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT, b INT)")
         values = ", ".join(f"({n}, {n % 7}, {-n})" for n in range(1, rows + 1))
         live_server.execute(f"INSERT INTO {table} VALUES {values}")
-    # Two thirds of it are loaded when the last kill comes.
+    # About two thirds of the rows are read when the last kill comes.
     most = 2 * max(TABLES * rows * 2 // 3 // (kills + 1), 1000)
     options = options_of(
         live_server,
@@ -98,5 +98,5 @@ def _state(stream: StreamProcess, batch: int) -> SnapshotState:
 
 
 def _chunks(stream: StreamProcess) -> list[Chunk]:
-    """Of all committed batches, in order."""
+    """Return the chunks of all committed batches, in order."""
     return [chunk for batch in stream.commits() for chunk in _state(stream, batch).chunks]

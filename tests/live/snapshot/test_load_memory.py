@@ -1,4 +1,4 @@
-"""A worker's memory stays flat, whatever the size of the table that it reads in one go."""
+"""A worker's memory stays bounded, whatever the size of the table that it reads at once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from helpers.servers import Server
 _LOG = logging.getLogger(__name__)
 _SCRIPT = Path(__file__).parents[2] / "helpers" / "snapshots" / "load_worker.py"
 _MB = 1 << 20
-# Beside what it has before it reads anything, and a worker that has only begun has 90 MB and more.
+# In addition to the memory before the read; a worker that has just started has 90 MB or more.
 _MOST = 110
 _MOST_IN_ALL = 200
 
 
 def fill(server: Server, table: str, doublings: int) -> int:
-    """A table of 225 bytes a row, unlogged; gives its bytes."""
+    """Create a table of 225 bytes per row without logging it; return its size in bytes."""
     insert = f"INSERT INTO {table} (a, b, c, d, e, f)"
     texts = "CONCAT(LEFT(e, 160), id), CONCAT('t ', id)"
     server.execute(

@@ -1,4 +1,4 @@
-"""How many chunks a batch has, and how large: asked of real servers."""
+"""The number and the size of a batch's chunks, on real servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = 400
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """All servers, one after the other, with a table whose size is known."""
+    """Yield each server in turn, with a table whose size is known."""
     found: Server = request.getfixturevalue(request.param)
     values = ", ".join(f"({n}, {n * 10})" for n in range(ROWS))
     with new_database(found, DATABASE):
@@ -60,7 +60,7 @@ def planner(server: Server) -> Iterator[ChunkPlanner]:
 
 
 def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
-    """Of batches whose steps have so many rows of T; the other half of a batch is the log's."""
+    """Return limits for sub-batches of `rows` rows of T; half of each batch is for the binlog."""
     first = batch(
         planner, SnapshotState(pending=(TableSnapshotState(T),), rows=1), BatchLimits(bytes=1)
     )
@@ -70,7 +70,9 @@ def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
-def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, steps: int) -> None:
+def test_batch_with_several_sub_batches_has_one_chunk_for_each(
+    planner: ChunkPlanner, steps: int
+) -> None:
     limits = of_rows(planner, 20, steps)
     state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
     bounds, counts = list[tuple[str, ...] | None](), list[int]()
@@ -80,12 +82,12 @@ def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, st
         bounds += [chunk.upto for chunk in state.chunks]
         counts.append(len(state.chunks))
         assert state.rows - before <= 20 * steps
-    # What a step's bytes leave behind its last row is no chunk.
+    # Bytes that remain after a sub-batch's last row give no chunk.
     assert {*counts[:-1]} == {steps}
     assert [int(bound[0]) for bound in bounds if bound] == [*range(19, ROWS, 20)]
 
 
-def test_a_table_without_a_key_begins_a_batch_of_one_step(
+def test_keyless_table_gets_a_snapshot_batch_of_its_own(
     server: Server, planner: ChunkPlanner
 ) -> None:
     server.execute(
@@ -100,12 +102,12 @@ def test_a_table_without_a_key_begins_a_batch_of_one_step(
     while state.pending:
         state = batch(planner, state, limits)
         batches.append([chunk.table for chunk in state.chunks])
-    # A table of 400 rows has three chunks, and two rows are said to be a page.
+    # The table of 400 rows has three chunks; the server estimates two rows as a page.
     assert batches == [[T] * 3, [plain], [T] * 3]
 
 
-def test_plans_that_nobody_wants_any_more(server: Server) -> None:
-    """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
+def test_repeated_limit_changes_start_at_most_three_snapshot_plans(server: Server) -> None:
+    """A plan that waits for the server does not delay the calls."""
     released, begun = Event(), list[int]()
 
     def begin_checks() -> Prove:

@@ -1,4 +1,4 @@
-"""Finding a bound and reading a chunk read no more of a table than they must, and sort nothing."""
+"""Finding a bound and reading a chunk read only the necessary rows, and sort nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNK = 300
 Row = Callable[[Random], tuple[object, ...]]
 
 INT = "a INT NOT NULL, PRIMARY KEY (a)"
-# Columns and keys; a random row; what comes behind them.
+# Columns and keys, a random row, and the table's options.
 SHAPES: dict[str, tuple[str, Row, str]] = {
     "in a row": ("a INT AUTO_INCREMENT PRIMARY KEY", lambda random: (None,), ""),
     "sparse": (INT, lambda random: (random.getrandbits(31),), ""),
@@ -89,7 +89,7 @@ SHAPES: dict[str, tuple[str, Row, str]] = {
         lambda random: (random.getrandbits(31), random.randrange(5)),
         "PARTITION BY HASH (a) PARTITIONS 3",
     ),
-    # Statistics of an empty table.
+    # The statistics are those of an empty table.
     "unanalyzed": (
         "a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b)",
         lambda random: (random.choice((1, 1, 1, 1, 2, 3)), random.getrandbits(31)),
@@ -102,7 +102,7 @@ SHAPES: dict[str, tuple[str, Row, str]] = {
 @pytest.mark.parametrize("alone", [False, True], ids=["with a column", "alone"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("server_name", every_server())
-def test_only_the_chunk_is_read(
+def test_reading_a_chunk_reads_only_its_rows(
     server_name: str, shape: str, alone: bool, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(server_name)
@@ -116,12 +116,12 @@ def test_only_the_chunk_is_read(
         cursor.execute(f"CREATE TABLE {DATABASE}.t ({columns}{padding}) {more}")
         cursor.execute("SET sql_mode = ''")
         marks = ", ".join(["%s"] * len(rows[0]))
-        # Columns that are not named in the tuple are the key's; random ones seldom meet.
+        # Rows with equal keys are ignored; random keys rarely collide.
         cursor.executemany(f"INSERT IGNORE INTO {DATABASE}.t VALUES ({marks})", rows)
         if "STATS" not in more:
             cursor.execute(f"ANALYZE TABLE {DATABASE}.t")
     table = (DATABASE, "t")
-    # One for each interval and partition; each of many labels is an interval.
+    # One seek for each interval and partition; each of many labels is an interval.
     seeks = 350 if "label" in shape else 150
     with client_of(server) as client:
         key = key_of(server, client, DATABASE)
@@ -135,11 +135,11 @@ def test_only_the_chunk_is_read(
             with counting_reads(client) as reads, plans_of(client) as plans:
                 upto, size = next_bound(client, table, key, after, last, rows=CHUNK)
             assert upto is not None
-            # What lies in front of an interval with enough rows is read twice.
+            # Rows before an interval that has enough rows are read twice.
             assert reads.total <= 2 * CHUNK + seeks, plans.statements
             assert not plans.sorting()
-            # Nothing but the index, where the table is more than that: these keys are InnoDB's
-            # tables themselves, of which MariaDB 11.8 does not say it.
+            # Only the index is read. Most of these keys are InnoDB's tables themselves, for which
+            # MariaDB 11.8 does not report "Using index".
             if server.name != "mariadb11" or "MyISAM" in more:
                 assert all("Using index" in extra for extra in plans.extras()), plans.statements
             condition = range_condition(key, after, upto)

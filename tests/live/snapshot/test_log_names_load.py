@@ -1,4 +1,4 @@
-"""Loads of a server whose binlog gets another base name: where chunks may be read, and when."""
+"""Snapshots while the binlog gets another base name: where and when chunks are read."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TABLE, KEYLESS = "shop.t", "shop.k"
 
 @pytest.fixture(params=[*own_servers(), mariadb_kind()])
 def shop(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server of the test's own, whose binlog is in aaa-bin, with three rows in either table."""
+    """Yield a new server whose binlog is in aaa-bin, with three rows in each of two tables."""
     kind: type[LocalServer] = request.param
     if kind in own_kinds().values():
-        request.getfixturevalue(kind.name)  # it says what is missing
+        request.getfixturevalue(kind.name)  # ends the test if it is missing
     with kind([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         restart_with_log_name(server, "aaa-bin")
         server.execute(
@@ -53,7 +53,7 @@ def is_loaded(offset: Offset) -> bool:
 
 
 def follow(stream: Spark, start: Offset, *, ends: bool) -> tuple[list[dict[str, Any]], Offset]:
-    """Rows up to the end of a run that ends, or until everything is loaded."""
+    """Return the rows up to the end of the run if `ends`, or until the snapshot is complete."""
     rows: list[dict[str, Any]] = []
     while ends or not is_loaded(start):
         end = stream.latest(start) if ends else stream.next_batch(start)
@@ -65,7 +65,7 @@ def follow(stream: Spark, start: Offset, *, ends: bool) -> tuple[list[dict[str, 
 
 
 def loaded(rows: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
-    """The loaded rows of a table, without any that says why it is not loaded."""
+    """Return a table's snapshot rows; check that no `ddl` row reports a table without snapshot."""
     assert [row["source"]["query"] for row in rows if row["op"] == "ddl"] == []
     images = [row["after"] for row in rows if (row["op"], row["table"]) == ("r", table)]
     return sorted(map(json.loads, images), key=str)
@@ -76,13 +76,13 @@ def three() -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize("most_connections", ["1", "4"])
-def test_available_now_does_not_end_before_the_load(
+def test_available_now_completes_the_snapshot_despite_base_name_change(
     shop: LocalServer,
     new_stream: NewStream,
     monkeypatch: pytest.MonkeyPatch,
     most_connections: str,
 ) -> None:
-    """The name changes after the end of the run was noted, and chunks take long to be planned."""
+    """The name changes after the run's end is fixed, and the plans of chunks are delayed."""
     real, asked = SnapshotCoordinator.try_planned, list[str]()
 
     def slow(
@@ -108,10 +108,10 @@ def test_available_now_does_not_end_before_the_load(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("change", ["before the run", "within the run"])
 @pytest.mark.parametrize("trigger", ["default", "available now"])
-def test_a_table_without_a_key_is_loaded_in_the_new_name(
+def test_keyless_table_is_snapshotted_after_base_name_change(
     shop: LocalServer, new_stream: NewStream, trigger: str, change: str
 ) -> None:
-    """Its exact place lies in the log's last sequence, to which the stream must come first."""
+    """The exact position is in the last sequence of files, which the stream must reach first."""
     options = {"startingOffset": "snapshot", "snapshotExactKeyless": "true"}
     stream = new_stream(shop, "shop.*", **options)
     start = begun(stream)
@@ -130,10 +130,10 @@ def test_a_table_without_a_key_is_loaded_in_the_new_name(
 
 
 @pytest.mark.parametrize("given", [{"reload": "again: shop.*"}, {"tables": "shop.*"}])
-def test_what_is_to_be_loaded_does_not_come_with_the_batch_between(
+def test_new_snapshot_starts_after_the_empty_base_name_change_batch(
     shop: LocalServer, new_stream: NewStream, given: dict[str, str]
 ) -> None:
-    """That batch is empty; whoever follows looks for a reload in the batch that begins it."""
+    """The batch of the change is empty; the reload must be recorded in the batch that starts it."""
     options = {"startingOffset": "snapshot"}
     stream = new_stream(shop, TABLE, **options)
     _, start = follow(stream, begun(stream), ends=False)

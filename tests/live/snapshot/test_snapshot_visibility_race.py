@@ -1,10 +1,10 @@
-"""Loads under many writers, whose every commit waits for the disk: none missing, none stale.
+"""Snapshots under many writers that sync each commit to disk: no row is missing or stale.
 
-What a load may lose, it loses between a transaction's place in the log and its becoming visible, so
-the writers commit all the time, and the server syncs its log with every commit. A round loads the
-table from its beginning, in many small chunks, by several connections at once; now and then its
-process ends in the middle of a batch, and another one goes on. Then the rows and changes are
-applied by `seq`, and must be what SELECT shows.
+A snapshot can lose a change only between the moment when it is logged and the moment when it is
+visible. Therefore the writers commit all the time, and the server syncs its binlog at each commit.
+A round reads the table from its beginning, in many small chunks, over several connections.
+Sometimes its process ends in the middle of a batch, and another one resumes. Then the rows and
+changes are applied by `seq` and must equal what SELECT shows.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 
 LOG = logging.getLogger(__name__)
 COLUMNS = ("id", "a", "b")
-# What `applied` looks at; a million rows of all columns take Python a minute.
+# The columns that `applied` needs; a million rows of all columns take Python a minute.
 LOOKED_AT = ["op", "database", "table", "before", "after", "seq"]
 WRITERS = 16
-# Tables beside the large one: one proof holds for the greatest keys of all, and rows come behind.
+# More tables: one visibility check covers the last keys of all; rows are added after them.
 SMALL = 4
 
 
 @pytest.fixture
 def synced(any_server: Server, proof: str) -> Iterator[Server]:
-    """A server that syncs its log with every commit, and has GTIDs where they are the proof."""
+    """Yield a server that syncs its binlog at each commit, with GTIDs for the gtid check."""
     with ExitStack() as stack:
         if proof == "gtid":
             if not any_server.version().startswith("5.7."):
@@ -71,9 +71,9 @@ def small_tables(table: str) -> list[str]:
 
 @contextmanager
 def writers(server: Server, table: str, rows: int, seed: int) -> Iterator[None]:
-    """Inserts, updates, deletes and updates of keys, anywhere in the table, one a commit.
+    """Run sessions that insert, update, delete and change keys, one statement per commit.
 
-    In the small tables, inserts behind the greatest key.
+    In the small tables, they insert rows after the last key.
     """
     over, small = threading.Event(), small_tables(table)
     failures: list[BaseException] = []
@@ -100,7 +100,7 @@ def writers(server: Server, table: str, rows: int, seed: int) -> Iterator[None]:
                         f"INSERT INTO {chance.choice(small)} (a, b) VALUES ({count}, {number})",
                     )
                 )
-                # Deadlocks and lock waits undo a statement, and nothing else.
+                # A deadlock or lock wait timeout undoes only the statement.
                 with suppress(pymysql.err.OperationalError, pymysql.err.IntegrityError):
                     cursor.execute(statement)
 
@@ -124,7 +124,7 @@ def writers(server: Server, table: str, rows: int, seed: int) -> Iterator[None]:
 
 
 def read_together(query: Query, start: dict[str, Any], end: dict[str, Any]) -> Rows:
-    """A batch's rows, its tasks side by side as executors run them."""
+    """Return a batch's rows; its tasks are read in parallel, as executors do."""
     assert query.spark is not None
     reader = query.spark.reader
     parts = reader.partitions(start, end)
@@ -136,8 +136,9 @@ def read_together(query: Query, start: dict[str, Any], end: dict[str, Any]) -> R
 
 
 def load_all(query: Query, chance: random.Random) -> Rows:
-    """Read batch after batch up to the load's end; some are planned by one process, and read by
-    another, and some are read twice.
+    """Read batches up to the end of the snapshot.
+
+    Some batches are planned by one reader and read by another, and some are read twice.
     """
     rows: Rows = []
     query.start()
@@ -151,7 +152,7 @@ def load_all(query: Query, chance: random.Random) -> Rows:
             query.stop()
             query.start()
         elif fate < 0.15:
-            # It was read, and its sink failed before the commit.
+            # The batch was read, and its sink failed before the commit.
             read_together(query, query.checkpoint, end)
         rows += read_together(query, query.checkpoint, end)
         query.checkpoint = end
@@ -178,11 +179,11 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
     ],
 )
 # pytest passes fixtures by name.
-def test_snapshot_under_writers_is_equal_to_select(  # noqa: PLR0917
+def test_snapshot_with_concurrent_writers_equals_select(  # noqa: PLR0917
     synced: Server, table: str, queries: list[Query], count: int, rounds: int, proof: str
 ) -> None:
     seed = random.randrange(1 << 30)
-    # pytest shows it if the test fails.
+    # pytest prints the seed if the test fails.
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     fill(synced, table, count)

@@ -1,4 +1,4 @@
-"""Loaded rows that come typed are those that their JSON is read as: each type, value by value."""
+"""Typed snapshot rows equal those read from their JSON, for values of every type."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 pytestmark = pytest.mark.one_server
 
-# Of a table: as many as a row may be long.
+# Columns per table, limited by the maximum row length.
 COLUMNS = 6
-# Captured logs that each run takes; to restore the others takes a minute.
+# Recorded binlogs that each run uses; restoring the others takes a minute.
 SHORT = {"numbers", "temporals", "strings", "geometry", "json_docs", "wide"}
 CONTENT = to_arrow_schema(output_schema(StringType()), timezone="UTC")
 
@@ -49,7 +49,7 @@ def scratch(server: Server) -> Iterator[str]:
 
 
 def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dict[str, Any]:
-    """The images of each table's rows, as a mirror's task gives them."""
+    """Return the images of each table's rows, as a mirror's task gives them."""
     texts = server.options(
         tables=f"`{tables[0].database}`.*",
         payload="json",
@@ -67,7 +67,7 @@ def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dic
 
 
 def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
-    """Of all tables that have a key, and rows; how many those are."""
+    """Compare all tables that have a key and rows; return their number."""
     keyed = [table for table in tables if table.row_key]
     if not keyed:
         return 0
@@ -81,12 +81,12 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
                 rows.from_json(texts[table.table]),
             )
             assert adopted.schema == read.schema, table.full_name
-            # Texts, for NaN is no number, and -0.0 is 0.0.
+            # As texts, because NaN differs from itself, and -0.0 equals 0.0.
             assert repr(adopted.to_pylist()) == repr(read.to_pylist()), table.full_name
     return len(texts)
 
 
-def test_every_type_and_value(server: Server, scratch: str) -> None:
+def test_typed_snapshot_of_every_type_equals_json(server: Server, scratch: str) -> None:
     literals_of: dict[str, list[str]] = {kind: list(literals) for kind, literals in ODD.items()}
     literals_of["DATETIME"] += ["'0000-05-12 10:00:00'", "'0000-01-01 00:00:00'"]
     for kind, literal in LINES:
@@ -114,7 +114,7 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
         for name in ALL_SCENARIOS
     ],
 )
-def test_captured_tables(server: Server, scenario: str) -> None:
+def test_typed_snapshot_of_recorded_tables_equals_json(server: Server, scenario: str) -> None:
     described, _ = restore(server, scenario)
     try:
         assert_same(server, schemas_of(server, described["database"]))
@@ -123,7 +123,9 @@ def test_captured_tables(server: Server, scenario: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_tables(server: Server, scratch: str, seed: int) -> None:
+def test_typed_snapshot_of_random_tables_equals_json(
+    server: Server, scratch: str, seed: int
+) -> None:
     choices = Random(f"typed {server.name} {seed}")
     table = RandomTable.make(choices, columns=14)
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:

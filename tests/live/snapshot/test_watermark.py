@@ -1,4 +1,4 @@
-"""A watermark is proven: no SELECT behind it lacks what the log has before it."""
+"""Visibility checks: a SELECT after the watermark returns every row logged before it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def prove(
 
 @dataclass
 class Proving:
-    """A proof in a thread of its own."""
+    """A visibility check that runs in its own thread."""
 
     settings: ServerSettings
     wanted: RequestedCheck
@@ -87,7 +87,7 @@ def ids(server: Server) -> set[int]:
 
 
 def with_gtids(server: Server, wanted: RequestedCheck, stack: ExitStack) -> None:
-    """Where GTIDs prove something, they are on for that proof, and off for the others."""
+    """Set `gtid_mode` for the check on MySQL 5.7; skip the gtid check on other servers."""
     if server.version().startswith("5.7."):
         stack.enter_context(switchable_mode(server))
         switch(server, "ON" if wanted == "gtid" else "OFF")
@@ -97,7 +97,7 @@ def with_gtids(server: Server, wanted: RequestedCheck, stack: ExitStack) -> None
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """All servers, one after the other, with an empty table."""
+    """Yield each server in turn, with an empty table."""
     found: Server = request.getfixturevalue(request.param)
     with new_database(found, DATABASE):
         found.execute(f"CREATE TABLE {DATABASE}.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)")
@@ -108,14 +108,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 def slow_sync(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Held]:
-    request.getfixturevalue("mysql56")  # it says what is missing
+    request.getfixturevalue("mysql56")  # ends the test if it is missing
     with SlowSyncServer(tmp_path_factory.mktemp("held")) as server:
         yield HeldBySync(server)
 
 
 @pytest.fixture(params=every_server())
 def held(request: pytest.FixtureRequest) -> Iterator[Held]:
-    """All servers with an empty table, whose commits can be held between log and engine."""
+    """Yield each server with an empty table; its commits can be held between binlog and engine."""
     with ExitStack() as stack:
         if request.param == "mysql56":
             found: Held = request.getfixturevalue("slow_sync")
@@ -127,11 +127,10 @@ def held(request: pytest.FixtureRequest) -> Iterator[Held]:
         yield found
 
 
-# A SELECT that lacks what the log has.
+# A SELECT that misses logged rows.
 
 
-def test_watermark_without_a_proof_loses_a_row(held: Held) -> None:
-    """What the tests below are about: without a proof the row is lost."""
+def test_watermark_without_visibility_check_misses_a_logged_row(held: Held) -> None:
     with held.committing(f"INSERT INTO {DATABASE}.t VALUES (7, 1)"):
         start = held.server.position()
         assert ids(held.server) == set()
@@ -142,7 +141,7 @@ def test_watermark_without_a_proof_loses_a_row(held: Held) -> None:
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
-def test_proof_waits_for_a_logged_commit_to_be_visible(
+def test_visibility_check_waits_until_logged_commit_is_visible(
     held: Held, wanted: RequestedCheck, statement: str
 ) -> None:
     with ExitStack() as stack:
@@ -153,7 +152,7 @@ def test_proof_waits_for_a_logged_commit_to_be_visible(
         with held.committing(statement.format(t=f"{DATABASE}.t")):
             logged = held.server.position()
             proving = Proving(local(held.server), wanted)
-            # As long as a lock is waited for, twice.
+            # Twice as long as one attempt waits for a lock.
             sleep(2.2)
             assert proving.result is None
             assert ids(held.server) == now
@@ -161,16 +160,15 @@ def test_proof_waits_for_a_logged_commit_to_be_visible(
             watermark = proving.ends()
             assert ids(held.server) != now
         assert watermark.proof == wanted
-        # Not that of a moment when the transaction was over: the sync of MariaDB's log is over
-        # before others may write.
+        # The watermark includes the logged transaction.
         assert (watermark.position.file, watermark.position.pos) >= logged
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_proof_waits_for_an_xa_commit_of_an_ended_session(
+def test_visibility_check_waits_for_xa_commit_of_ended_session(
     held: Held, wanted: RequestedCheck
 ) -> None:
-    """It has no thread, and one that is only prepared is not waited for."""
+    """The committing transaction has no session; one that is only prepared causes no delay."""
     server = held.server
     if server.version().startswith("5.6"):
         pytest.skip("5.6 rolls a prepared transaction back when its session ends")
@@ -185,7 +183,7 @@ def test_proof_waits_for_an_xa_commit_of_an_ended_session(
                 f"XA PREPARE {xid}",
                 database=DATABASE,
             )
-        # Read more often, the server's list of transactions is never renewed.
+        # InnoDB refreshes INNODB_TRX only after 100 ms without a read.
         wait_until(lambda: detached(server) == 2, "both sessions have ended", every=0.2)
         stack.callback(server.execute, "XA ROLLBACK 'y'")
         with held.committing("XA COMMIT 'x'"):
@@ -199,13 +197,15 @@ def test_proof_waits_for_an_xa_commit_of_an_ended_session(
 
 
 def detached(server: Server) -> int:
-    """The number of transactions without a session."""
+    """Return the number of transactions without a session."""
     rows = server.execute("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX")
     return sum(not thread for (thread,) in rows)
 
 
 @pytest.mark.parametrize("wanted", PROOFS)
-def test_proof_without_writers_does_not_wait(server: Server, wanted: RequestedCheck) -> None:
+def test_visibility_check_without_writers_does_not_wait(
+    server: Server, wanted: RequestedCheck
+) -> None:
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
         server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
@@ -222,7 +222,7 @@ def test_proof_without_writers_does_not_wait(server: Server, wanted: RequestedCh
 def test_rows_logged_before_the_watermark_are_visible(
     server: Server, wanted: RequestedCheck
 ) -> None:
-    """What a SELECT behind a watermark shows, beside what the log has in front of it."""
+    """Compare the rows that SELECT returns after each watermark with those logged before it."""
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
         start = server.position()
@@ -246,7 +246,7 @@ def test_rows_logged_before_the_watermark_are_visible(
 
 
 class synced:  # noqa: N801 (a context manager)
-    """The log is synced with each commit, which makes the moment longer."""
+    """A binlog that is synced at each commit, which delays the visibility of logged rows."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -260,7 +260,7 @@ class synced:  # noqa: N801 (a context manager)
 
 
 class writers:  # noqa: N801 (a context manager)
-    """Sessions that insert rows, one a transaction, as fast as they can."""
+    """Sessions that insert rows as fast as they can, one row per transaction."""
 
     def __init__(self, server: Server, number: int) -> None:
         self._stop = threading.Event()
@@ -283,11 +283,11 @@ class writers:  # noqa: N801 (a context manager)
                 cursor.execute(f"INSERT INTO {DATABASE}.t (v) VALUES (1)")
 
 
-# What stands in the way, and what does not.
+# Sessions that delay a check, and sessions that do not.
 
 
-def test_a_session_that_forgot_its_transaction(server: Server) -> None:
-    """It has changed rows, and the log will have them behind the watermark, if ever."""
+def test_idle_transaction_does_not_delay_innodb_trx_check(server: Server) -> None:
+    """Its changed rows are logged after the watermark, if they are committed at all."""
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
         with client_of(server) as client:
@@ -299,7 +299,7 @@ def test_a_session_that_forgot_its_transaction(server: Server) -> None:
     assert (watermark.position.file, watermark.position.pos) < server.position()
 
 
-def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> None:
+def test_open_transaction_blocks_lock_check_until_timeout(server: Server) -> None:
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
         with pytest.raises(
@@ -307,7 +307,7 @@ def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> Non
         ) as caught:
             prove(local(server), "lock", patience=2)
         assert caught.value.table == f"{DATABASE}.t"
-        # Whoever writes has waited for a moment only.
+        # The timed-out check leaves no lock request that blocks other writers.
         server.execute(
             "SET SESSION lock_wait_timeout = 2", f"INSERT INTO {DATABASE}.t VALUES (2, 2)"
         )
@@ -315,8 +315,8 @@ def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> Non
     assert prove(local(server), "lock", patience=2).proof == "lock"
 
 
-def test_a_statement_that_takes_long(server: Server) -> None:
-    """Nobody sees whether it is in the log already: it is waited for, and named."""
+def test_running_statement_blocks_innodb_trx_check_and_is_named(server: Server) -> None:
+    """The server does not show whether the statement is already logged, so the check waits."""
     server.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1), (2, 2)")
     with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT CONNECTION_ID()")
@@ -332,15 +332,15 @@ def test_a_statement_that_takes_long(server: Server) -> None:
     prove(local(server), "innodb_trx", patience=5)
 
 
-def test_a_list_that_is_never_renewed(server: Server) -> None:
-    """The server keeps its copy for 100 ms behind the last reading, whoever reads."""
+def test_stale_transaction_list_makes_innodb_trx_check_time_out(server: Server) -> None:
+    """The server reuses its copy of the list until 100 ms after the last read by any session."""
     for _ in range(10):
         with _reading_the_list(server) as longest_pause:
             said = _refusal(server)
         if said:
             assert "a fresh list of transactions" in said
             break
-        # A machine with much to do let the list grow old: then it was fresh, indeed.
+        # On a busy machine the reads can pause long enough for the list to be refreshed.
         assert longest_pause() >= 0.1
     else:
         pytest.fail("the list was renewed each time")
@@ -348,7 +348,7 @@ def test_a_list_that_is_never_renewed(server: Server) -> None:
 
 
 def _refusal(server: Server) -> str:
-    """What the proof by the list of transactions fails with; nothing where it does not fail."""
+    """Return the message of the timeout of a check by INNODB_TRX, or "" if the check succeeds."""
     try:
         prove(local(server), "innodb_trx", patience=1)
     except SnapshotVisibilityTimeoutError as error:
@@ -358,9 +358,9 @@ def _refusal(server: Server) -> str:
 
 @contextmanager
 def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
-    """Somebody reads it all the time; gives how long the server may have gone without, at most.
+    """Read INNODB_TRX continuously; yield a function that returns the longest possible pause.
 
-    When it reads is only known to be between a question's begin and its answer.
+    The server reads the list at an unknown time between a query's start and its answer.
     """
     stop = threading.Event()
     readings: list[tuple[float, float]] = []
@@ -383,7 +383,7 @@ def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
         reader.join(patience(10))
 
 
-def test_a_table_of_another_engine(server: Server) -> None:
+def test_myisam_table_is_checked_only_by_lock(server: Server) -> None:
     server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM")
     assert prove(local(server), engine="MyISAM").proof == "lock"
     for wanted in ("gtid", "innodb_trx"):
@@ -391,14 +391,14 @@ def test_a_table_of_another_engine(server: Server) -> None:
             prove(local(server), wanted, engine="MyISAM")
 
 
-def test_a_table_that_is_gone(server: Server) -> None:
+def test_lock_check_of_missing_table_raises_server_error(server: Server) -> None:
     server.execute(f"DROP TABLE {DATABASE}.t")
     with pytest.raises(ServerError) as caught:
         prove(local(server), "lock")
     assert caught.value.code == 1146
 
 
-def test_gtids_that_are_switched_off(live_server: Server) -> None:
+def test_gtid_check_without_gtid_mode_on_is_rejected(live_server: Server) -> None:
     if live_server.is_mysql9():
         with pytest.raises(OptionError, match="the server is not MySQL"):
             prove(local(live_server), "gtid")
@@ -421,7 +421,7 @@ Account = Callable[..., ServerSettings]
 
 @pytest.fixture
 def account(server: Server) -> Iterator[Account]:
-    """``account("PROCESS ON *.*")``: an account with that beside what a stream needs."""
+    """``account("PROCESS ON *.*")`` creates an account with the grants of a stream and this one."""
     name = "'watermark_reader'@'%'"
 
     def make(*grants: str) -> ServerSettings:
@@ -435,7 +435,7 @@ def account(server: Server) -> Iterator[Account]:
     try:
         yield make
     finally:
-        with suppress(pymysql.err.MySQLError):  # it was not made
+        with suppress(pymysql.err.MySQLError):  # the account was not created
             server.execute(f"DROP USER {name}")
 
 
@@ -456,12 +456,14 @@ def without_gtids(server: Server) -> Iterator[None]:
         (["PROCESS ON *.*", f"LOCK TABLES ON {DATABASE}.*"], "innodb_trx"),
     ],
 )
-def test_grants(account: Account, grants: list[str], expected: str) -> None:
+def test_automatic_visibility_check_is_chosen_by_the_grants(
+    account: Account, grants: list[str], expected: str
+) -> None:
     assert prove(account(*grants)).proof == expected
 
 
 @pytest.mark.usefixtures("without_gtids")
-def test_missing_grants(account: Account) -> None:
+def test_missing_grants_for_visibility_check_raise_access_denied_error(account: Account) -> None:
     settings = account("LOCK TABLES ON other_database.*")
     with pytest.raises(AccessDeniedError) as caught:
         prove(settings)
@@ -474,21 +476,21 @@ def test_missing_grants(account: Account) -> None:
         prove(settings, "lock")
 
 
-def test_gtids_need_no_grant(account: Account, server: Server) -> None:
+def test_gtid_check_needs_no_further_grant(account: Account, server: Server) -> None:
     with ExitStack() as stack:
         with_gtids(server, "gtid", stack)
         assert prove(account()).proof == "gtid"
 
 
-def test_a_lock_that_is_in_the_way_leaves_the_others(server: Server) -> None:
-    """A transaction that sleeps on the table delays only the lock."""
+def test_open_transaction_does_not_block_automatic_visibility_check(server: Server) -> None:
+    """A transaction that is idle on the table delays only the lock check."""
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
         assert prove(local(server), patience=5).proof in ("gtid", "innodb_trx")
         connection.rollback()
 
 
-def test_names_with_backquotes(server: Server) -> None:
+def test_lock_check_accepts_backquote_in_table_name(server: Server) -> None:
     server.execute(f"CREATE TABLE {DATABASE}.`a``b` (id INT PRIMARY KEY)")
     settings = local(server)
     with ReplicaClient.connect(settings) as client:
@@ -499,8 +501,8 @@ def test_names_with_backquotes(server: Server) -> None:
         )
 
 
-def test_the_slow_sync_is_of_the_log_alone(slow_sync: Held, tmp_path: Path) -> None:
-    """Else the server would stand still, and nothing could be seen of it."""
+def test_server_answers_queries_while_binlog_sync_is_held(slow_sync: Held, tmp_path: Path) -> None:
+    """Otherwise the server would hang, and no test could query it."""
     slow_sync.hold()
     try:
         assert slow_sync.server.execute("SELECT 1") == [(1,)]

@@ -1,7 +1,7 @@
-"""Trigger.AvailableNow right after start: all that was there, every time, and then the end.
+"""Trigger.AvailableNow right after the start: every run delivers all existing rows and ends.
 
-The tail has read nothing yet when Spark first asks how far it may go; a source that answers
-"nothing new" then ends the run with no rows and no error.
+The tail has read nothing yet when Spark first asks for the latest offset. A source that answers
+"nothing new" would end the run without rows and without an error.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MB = 1 << 20
 
 @dataclass
 class Arrived:
-    """A sink that keeps (id, CRC32 of body) of every row, and how many rows each batch had.
+    """A sink that keeps (id, CRC32 of body) of every row, and the row count of each batch.
 
-    seconds : how long the run took.
+    seconds : duration of the run.
     """
 
     rows: list[tuple[int, int]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Log:
-    """A stretch of a server's log that holds inserts into one table, and other traffic."""
+    """A part of a server's binlog with inserts into one table, and other traffic."""
 
     server: Server
     database: str
@@ -56,7 +56,7 @@ class Log:
 
     @classmethod
     def write(cls, server: Server, database: str, size: int) -> Log:
-        """Write about `size` bytes: bulk inserts, single rows, an unwanted table, rotations."""
+        """Write about `size` bytes: bulk inserts, single rows, an uncaptured table, rotations."""
         server.execute(
             "CREATE TABLE wanted (id INT PRIMARY KEY, body VARCHAR(1000) CHARACTER SET utf8mb4)",
             "CREATE TABLE unwanted (id INT PRIMARY KEY, body VARCHAR(1000) CHARACTER SET utf8mb4)",
@@ -78,25 +78,25 @@ class Log:
                 written += sum(map(len, bodies)) + 200
                 if draw.random() < 0.004:
                     cursor.execute("FLUSH BINARY LOGS")
-        # It ends with traffic of other tables and a rotation: there the offset must go, too.
+        # The binlog ends with uncaptured changes and a rotation; the offset must move there, too.
         server.execute("INSERT INTO unwanted VALUES (-1, 'last')", database=database)
         server.rotate()
         return cls(server, database, begin)
 
     @property
     def size(self) -> int:
-        """Bytes in the log from `begin` on."""
+        """The number of bytes in the binlog from `begin` on."""
         file, pos = self.begin
         return sum(size for name, size in self.server.binlog_files() if name >= file) - pos
 
     def rows(self) -> list[tuple[int, int]]:
-        """What SELECT shows, as `Arrived` has it."""
+        """Return the rows that SELECT shows, in the form of `Arrived.rows`."""
         found = self.server.execute("SELECT id, CRC32(body) FROM wanted", database=self.database)
         return sorted((int(row[0]), int(row[1])) for row in found)
 
 
 def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> Arrived:
-    """One run, which ends; what arrived."""
+    """Run one query to its end and return the rows that arrived."""
     arrived = Arrived()
     begun = time.monotonic()
     query = (
@@ -119,7 +119,7 @@ def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> Arr
 
 
 def _back_to_batch_zero(checkpoint: Path) -> None:
-    """Make a checkpoint what it was when batch 0, which is empty, had been committed."""
+    """Reset a checkpoint to its state after the commit of batch 0, which is empty."""
     for name in ("offsets", "commits"):
         for path in (checkpoint / name).iterdir():
             if path.name not in {"0", ".0.crc"}:
@@ -129,9 +129,9 @@ def _back_to_batch_zero(checkpoint: Path) -> None:
 def _run_again_and_again(
     spark: SparkSession, log: Log, folder: Path, times: int, **options: str
 ) -> None:
-    """Runs without a checkpoint and runs from one at the log's beginning, by turns.
+    """Alternate runs without a checkpoint and runs from a checkpoint at the start of the binlog.
 
-    The second kind is the harder: Spark has nothing to do before it asks how far it may go.
+    The second kind is harder: Spark has nothing else to do before it asks for the latest offset.
     """
     expected = log.rows()
     assert len(expected) > 100
@@ -154,7 +154,7 @@ def _run_again_and_again(
     )
 
 
-def test_all_rows_arrive_every_time(
+def test_available_now_delivers_all_rows_with_and_without_a_checkpoint(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 3 * MB)
@@ -163,7 +163,7 @@ def test_all_rows_arrive_every_time(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_all_rows_arrive_twenty_times_from_fifty_megabytes(
+def test_twenty_available_now_runs_deliver_all_rows_of_fifty_megabytes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 50 * MB)
@@ -172,18 +172,18 @@ def test_all_rows_arrive_twenty_times_from_fifty_megabytes(
     _run_again_and_again(spark, log, tmp_path / "small", 2, maxBytesPerTrigger="1m")
 
 
-def test_small_batches_carry_everything(
+def test_available_now_in_small_batches_delivers_all_rows(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 2 * MB)
     arrived = _run(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="200k")
     assert sorted(arrived.rows) == log.rows()
     assert len(arrived.batches) > 6
-    # Batch 0 makes the start durable; a batch that has no wanted rows only moves to the end.
+    # Batch 0 makes the start durable; a batch without captured rows only moves to the end.
     assert all(arrived.batches[1:-1])
 
 
-def test_nothing_new_ends_at_once(
+def test_available_now_without_new_changes_runs_no_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
@@ -200,7 +200,7 @@ def test_nothing_new_ends_at_once(
     assert len(later.rows) == 1
 
 
-def test_only_unwanted_traffic_moves_the_offset_and_ends(
+def test_available_now_with_only_uncaptured_changes_moves_to_the_end(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
@@ -213,12 +213,12 @@ def test_only_unwanted_traffic_moves_the_offset_and_ends(
     )
     arrived = _run(spark, log, checkpoint)
     assert arrived.rows == []
-    # The run went to the end of the log: the next one has nothing to do at all.
+    # The run moved to the end of the binlog, so the next run has nothing to do.
     again = _run(spark, log, checkpoint)
     assert again.batches == []
 
 
-def test_a_run_ends_while_writes_go_on(
+def test_available_now_ends_during_continuous_writes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
@@ -241,6 +241,6 @@ def test_a_run_ends_while_writes_go_on(
         ended.set()
         writer.join()
     assert set(before) <= set(arrived.rows)
-    # What came meanwhile and was not for this run is for the next one.
+    # Rows that were committed during this run and not delivered belong to the next run.
     rest = _run(spark, log, checkpoint)
     assert sorted(arrived.rows + rest.rows) == log.rows()

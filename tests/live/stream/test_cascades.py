@@ -1,4 +1,4 @@
-"""Which tables' rows foreign keys change without the binlog."""
+"""Tables whose rows are changed by foreign keys without the binlog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 
-def test_rules_that_change_rows(any_server: Server, any_database: str) -> None:
+def test_unlogged_cascades_into_captured_tables_are_reported(
+    any_server: Server, any_database: str
+) -> None:
     any_server.execute(
         "CREATE TABLE p (id INT PRIMARY KEY, q INT, FOREIGN KEY (q) REFERENCES p (id))",
         "CREATE TABLE deleted (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
@@ -27,7 +29,7 @@ def test_rules_that_change_rows(any_server: Server, any_database: str) -> None:
     settings = parse_options(any_server.options(tables=f"{any_database}.*")).server_settings()
     with ReplicaClient.connect(settings) as client:
         found = [str(each) for each in cascades_into(client, wanted)]
-    if any_server.is_mysql9():  # which logs these changes
+    if any_server.is_mysql9():  # MySQL 9 logs these changes
         assert found == []
         return
     assert found == [
@@ -40,7 +42,7 @@ def test_rules_that_change_rows(any_server: Server, any_database: str) -> None:
 def test_rows_that_mysql_9_changes_by_foreign_keys_are_logged_or_reported(
     mysql9: Server, native: str
 ) -> None:
-    """With OFF, the default, the binlog has them; with ON they are missing, and reported."""
+    """With OFF, the default, the binlog contains them; with ON they are missing and reported."""
     with MySQL9Server([f"--innodb-native-foreign-keys={native}"]) as server:
         server.execute("CREATE DATABASE cascading")
         start = server.position()

@@ -1,4 +1,4 @@
-"""The demo: its comparison can say no, and its run says yes and leaves nothing behind."""
+"""The demo: its comparison detects differences; its run ends with equal tables and no files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = ("customers", "products", "orders", "order_items")
 @pytest.fixture
 def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    # The examples are no package: the line before puts their folder on the path.
+    # The examples are not a package: the previous line puts their directory on the path.
     import shop_compare  # type: ignore[import-not-found]
 
     return shop_compare
@@ -34,8 +34,8 @@ def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def without_shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
-    """A server without the shop, whose names are always the same: other runs wait until the end."""
-    # The examples are no package: the line before puts their folder on the path.
+    """Yield a server without the shop; a lock makes other runs wait: its names are fixed."""
+    # The examples are not a package: `shop_compare` puts their directory on the path.
     import shop_workload  # type: ignore[import-not-found]
 
     def remove() -> None:
@@ -47,7 +47,7 @@ def without_shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
     with live_server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK(%s, %s)", (shop_workload.DATABASE, patience(600)))
         assert cursor.fetchone() == (1,)
-        # Remains of a run that was killed.
+        # Remains of a killed run.
         remove()
         yield live_server
         remove()
@@ -55,7 +55,7 @@ def without_shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
 
 @pytest.fixture
 def shop(without_shop: Server) -> Server:
-    """A server with the shop's tables, and a few rows in them."""
+    """Return a server with the shop's tables, and a few rows in them."""
     import shop_workload
 
     server = without_shop
@@ -72,7 +72,7 @@ def shop(without_shop: Server) -> Server:
 
 
 def _write(server: Server, folder: Path) -> None:
-    """Delta tables of what SELECT shows; the column of the mirror's own stands behind."""
+    """Write the rows that SELECT returns to Delta tables, with the mirror's column at the end."""
     for table in TABLES:
         with server.connect(database="shop_demo") as connection:
             cursor = connection.cursor()
@@ -83,7 +83,7 @@ def _write(server: Server, folder: Path) -> None:
         write_deltalake(path, pa.Table.from_pylist(rows), mode="overwrite")
 
 
-def test_the_comparison_sees_each_difference(
+def test_demo_comparison_detects_each_difference(
     shop: Server, shop_compare: Any, tmp_path: Path
 ) -> None:
     _write(shop, tmp_path)
@@ -112,8 +112,8 @@ def test_the_comparison_sees_each_difference(
     assert text.getvalue().count("DIFFERENT") == 5
 
 
-def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
-    """An ALTER waits for a transaction that has read the table, and that one for the ALTER."""
+def test_demo_workload_skips_a_change_that_deadlocks_with_an_alter(shop: Server) -> None:
+    """The ALTER waits for a transaction that has read the table, and that one for the ALTER."""
     import shop_workload
 
     def alter() -> None:
@@ -139,7 +139,9 @@ def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
     assert not thread.is_alive()
 
 
-def test_the_demo_ends_with_equal_tables(without_shop: Server, tmp_path: Path) -> None:
+def test_demo_ends_with_equal_tables_and_removes_its_files(
+    without_shop: Server, tmp_path: Path
+) -> None:
     server = without_shop
     url = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}"
     environment = os.environ | {"MYSQLBINLOG_TEST_URL": url, "TMPDIR": str(tmp_path)}

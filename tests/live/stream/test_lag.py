@@ -1,4 +1,4 @@
-"""How far a stream says it is behind, against what the server says of its log's end."""
+"""The lag that a stream reports, compared with the end of the binlog that the server reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.tail import lag as lag_module
 pytestmark = pytest.mark.one_server
 
 Report = dict[str, Any]
-# Where the server can tell of its end by heartbeats, and where it has to be asked.
+# With heartbeats that report the server's end, and without, where the server has to be asked.
 HEARTBEATS = pytest.mark.parametrize("heartbeat", ["1s", "1h"])
 
 
@@ -41,7 +41,7 @@ def stream(any_server: Server, table: str, new_stream: NewStream) -> tuple[Spark
 def begun(
     server: Server, table: str, new_stream: NewStream, **options: str
 ) -> tuple[Spark, Offset]:
-    """A stream behind batch 0, with a tail, and its committed offset."""
+    """Return a stream after batch 0, with a tail, and its committed offset."""
     spark = new_stream(server, table, **options)
     start = spark.initial()
     assert spark.latest(start) == start
@@ -64,7 +64,7 @@ def reports(spark: Spark, ready: Callable[[Report], bool], what: str) -> Report:
 
 
 def bytes_between(server: Server, start: Offset) -> int:
-    """By SHOW MASTER STATUS and SHOW BINARY LOGS."""
+    """Return the bytes up to the end by SHOW MASTER STATUS and SHOW BINARY LOGS."""
     file, pos = server.position()
     sizes = dict(server.binlog_files())
     before = [size for name, size in sizes.items() if start["file"] <= name < file]
@@ -77,7 +77,7 @@ def at_end(server: Server, found: Report) -> bool:
 
 
 def rotate(server: Server) -> None:
-    """With the new file's head complete: MariaDB writes its Binlog_checkpoint event later."""
+    """Rotate and wait for the new file's head: MariaDB writes its Binlog_checkpoint event later."""
     server.rotate()
     file, _ = server.position()
     if "mariadb" in server.version().lower():
@@ -90,7 +90,7 @@ def rotate(server: Server) -> None:
 
 
 @HEARTBEATS
-def test_bytes_up_to_the_end_of_the_log(
+def test_bytes_behind_equal_the_distance_to_the_end_of_the_binlog(
     any_server: Server, table: str, new_stream: NewStream, heartbeat: str
 ) -> None:
     spark, start = begun(any_server, table, new_stream, heartbeatInterval=heartbeat)
@@ -109,7 +109,9 @@ def test_bytes_up_to_the_end_of_the_log(
     assert (found["file"], found["pos"]) == any_server.position()
 
 
-def test_several_files(any_server: Server, table: str, stream: tuple[Spark, Offset]) -> None:
+def test_lag_across_several_files_counts_bytes_and_files(
+    any_server: Server, table: str, stream: tuple[Spark, Offset]
+) -> None:
     spark, start = stream
     for number in range(3):
         insert(any_server, table, number)
@@ -126,7 +128,7 @@ def test_several_files(any_server: Server, table: str, stream: tuple[Spark, Offs
     assert (found["bytes_behind"], found["files_behind"]) == (0, 0)
 
 
-def test_a_lost_connection_is_counted_when_it_is_restored(
+def test_restored_connection_is_counted_as_reconnect(
     any_server: Server, table: str, stream: tuple[Spark, Offset]
 ) -> None:
     spark, start = stream
@@ -139,10 +141,10 @@ def test_a_lost_connection_is_counted_when_it_is_restored(
     assert len(spark.rows(start, end)) == 1
 
 
-def test_files_that_were_not_read_yet(
+def test_bytes_behind_include_files_not_read_yet(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tail stands still; sizes are the server's own."""
+    """The tail is blocked, so the sizes come from the server."""
     monkeypatch.setattr(
         "pyspark_mysqlbinlog.connector.tail.transaction_scanner.LogBuffer.wait_for_room",
         lambda buffer: wait_until(lambda: buffer.closed, "the test is over"),
@@ -158,7 +160,7 @@ def test_files_that_were_not_read_yet(
 
 
 @HEARTBEATS
-def test_unwanted_changes_leave_nothing_behind(
+def test_uncaptured_changes_do_not_count_as_lag(
     any_server: Server, table: str, other: str, new_stream: NewStream, heartbeat: str
 ) -> None:
     spark, start = begun(any_server, table, new_stream, heartbeatInterval=heartbeat)
@@ -167,12 +169,12 @@ def test_unwanted_changes_leave_nothing_behind(
     insert(any_server, other, *range(20, 40))
     found = reports(spark, lambda it: at_end(any_server, it), "the server's end is told")
     assert (found["bytes_behind"], found["seconds_behind"]) == (0, 0)
-    # Without an offset that moved.
+    # The offset has not moved.
     assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
     assert found["last_event_time"] is not None
 
 
-def test_seconds_are_those_of_the_oldest_change_that_is_missing(
+def test_seconds_behind_are_the_age_of_the_oldest_undelivered_change(
     any_server: Server, table: str, other: str, stream: tuple[Spark, Offset]
 ) -> None:
     spark, start = stream
@@ -189,7 +191,7 @@ def test_seconds_are_those_of_the_oldest_change_that_is_missing(
         spark, lambda it: at_end(any_server, it) and bool(it["bytes_behind"]), "rows are behind"
     )
     (later,) = any_server.execute("SELECT UNIX_TIMESTAMP()")[0]
-    # The server tells whole seconds.
+    # The server reports whole seconds.
     assert 3600 - 2 <= found["seconds_behind"] <= later - now + 3600 + 2
     end = spark.next_batch(start)
     assert spark.latest(end) == end
@@ -197,7 +199,7 @@ def test_seconds_are_those_of_the_oldest_change_that_is_missing(
     assert found["seconds_behind"] == 0
 
 
-def test_an_end_that_nobody_confirms_grows_unknown(
+def test_lag_is_unknown_if_the_known_end_of_the_binlog_is_stale(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark, _ = begun(any_server, table, new_stream)

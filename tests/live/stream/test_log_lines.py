@@ -1,4 +1,4 @@
-"""What the source's own process writes to its stderr, where nobody has configured logging."""
+"""The lines that a source's process writes to stderr, with and without configured logging."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ assert (logging.getLogger().handlers, logging.getLogger().level) == before
 
 @pytest.fixture
 def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> tuple[str, str]:
-    """stdout and stderr of a source's process."""
+    """Return stdout and stderr of a source's process."""
     options = any_server.options(tables=table, payload="json")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(options), request.param],
@@ -48,10 +48,9 @@ def started(any_server: Server, table: str, request: pytest.FixtureRequest) -> t
 
 
 @pytest.mark.parametrize("started", ["untouched"], indirect=True)
-def test_lines_have_time_level_and_logger(
+def test_stream_start_is_logged_in_one_line_with_time_level_and_logger(
     any_server: Server, table: str, started: tuple[str, str]
 ) -> None:
-    """One line says what is read."""
     position, lines = started
     found = re.findall(r"(?m)^.* pyspark_mysqlbinlog: .*$", lines)
     assert len(found) == 1
@@ -66,6 +65,6 @@ def test_lines_have_time_level_and_logger(
 
 
 @pytest.mark.parametrize("started", ["configured"], indirect=True)
-def test_whoever_configures_logging_gets_its_format(started: tuple[str, str]) -> None:
+def test_configured_logging_format_is_used(started: tuple[str, str]) -> None:
     _, lines = started
     assert lines.count("reading ") == lines.count("mine reading ") == 1

@@ -1,7 +1,7 @@
-"""Memory stays flat, whatever the size: of the backlog, of one transaction, of one row.
+"""Memory stays bounded, whatever the size of the backlog, of a transaction or of a row.
 
-The query runs in a driver of its own, into Spark's noop sink, and the resident memory of every
-Python process below it is sampled.
+The query runs in its own driver, into Spark's noop sink. The resident memory of every Python
+process below it is sampled.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SCRIPT = Path(__file__).parents[2] / "helpers" / "streams" / "noop_driver.py"
 _MB = 1 << 20
 _DRIVER = "python_streaming_source_runner"
 
-# For what it says where there is none: each test starts a server of its own.
+# Ends each test with the reason if MySQL 5.6 is missing; each test starts its own server.
 pytestmark = pytest.mark.usefixtures("mysql56")
 
 
 def _status(pid: str) -> tuple[str, int, int]:
-    """(command line, parent, resident bytes) of a process."""
+    """Return (command line, parent, resident bytes) of a process."""
     folder = Path("/proc") / pid
     command = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode()
     fields = dict(line.split(":", 1) for line in folder.joinpath("status").read_text().splitlines())
@@ -39,7 +39,7 @@ def _status(pid: str) -> tuple[str, int, int]:
 
 
 def _below(root: int) -> dict[str, list[int]]:
-    """Resident bytes of the Python processes below `root`: of the driver's, of the workers'."""
+    """Return the resident bytes of the driver's and the workers' Python processes below `root`."""
     found: dict[int, tuple[str, int, int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -64,7 +64,7 @@ def _below(root: int) -> dict[str, list[int]]:
 
 
 def _run(server: Server, folder: Path, **options: Any) -> dict[str, Any]:
-    """Stream all of the log into nothing; rows, seconds, and the largest processes in MB."""
+    """Stream the binlog into the noop sink; return rows, seconds and the peak MB of processes."""
     given = {
         "host": server.host,
         "port": server.port,
@@ -104,7 +104,7 @@ def _big(server: Server, columns: str) -> None:
 
 def _check(result: dict[str, Any], rows: int) -> None:
     assert result["rows"] == rows
-    # From below, too: of processes that were not found, nothing is small.
+    # A lower bound, too: if no process was found, every upper bound would hold.
     assert 30 < result["driver MB"] < 300, result
     assert 30 < result["worker MB"] < 400, result
 
@@ -115,7 +115,7 @@ _OPTIONS = ["--max-allowed-packet=256M", "--max-binlog-size=1G"]
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
+def test_backlog_of_two_gigabytes_keeps_memory_bounded(tmp_path: Path, payload: str) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         for _ in range(200):
@@ -127,7 +127,7 @@ def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_one_transaction_of_a_gigabyte(tmp_path: Path) -> None:
+def test_transaction_of_one_gigabyte_keeps_memory_bounded(tmp_path: Path) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         server.execute("ALTER TABLE big.t ENGINE=InnoDB")
@@ -151,7 +151,7 @@ def _behind_ddl(server: Server) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:
+def test_rows_of_twenty_megabytes_keep_memory_bounded(tmp_path: Path, payload: str) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         for _ in range(20):
@@ -160,8 +160,8 @@ def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:
         _check(_run(server, tmp_path, payload=payload), 25)
 
 
-def test_a_small_buffer_before_a_larger_backlog(tmp_path: Path) -> None:
-    """The short form: a backlog of 100 MB, and rows of 5 MB in it."""
+def test_small_buffer_with_larger_backlog_keeps_memory_bounded(tmp_path: Path) -> None:
+    """The short form: a backlog of 120 MB that contains rows of 5 MB."""
     with MySQL56Server(options=_OPTIONS) as server:
         _big(server, "v LONGTEXT")
         for _ in range(8):

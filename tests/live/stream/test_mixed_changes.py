@@ -1,6 +1,6 @@
-"""Mixed changes while a query runs, is stopped, is killed, and goes on from its checkpoint.
+"""Mixed changes while a query runs, is stopped, is killed, and resumes from its checkpoint.
 
-What arrived, replayed into empty tables, must be what SELECT shows, and no change may come twice.
+The delivered rows, replayed into empty tables, must equal SELECT's; no change may occur twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quick_python")
 
 LOG = logging.getLogger(__name__)
 
-# How the driver is ended while changes come in.
+# How the driver is ended while changes are written.
 STOP = "stop"
 KILL = "kill"
 KILL_BEFORE_SINK = "kill before the sink has the batch"
@@ -34,7 +34,7 @@ HOLDS = {KILL_BEFORE_SINK: "before-sink", KILL_AFTER_SINK: "after-sink"}
 
 
 class Run(NamedTuple):
-    """How much is changed, how fast (changes a second), and how drivers end meanwhile."""
+    """The number of changes, their rate per second, and how drivers end meanwhile."""
 
     changes: int
     rate: float
@@ -53,7 +53,7 @@ FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP)
         pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
     ],
 )
-def test_killed_stream_is_equal_to_select(
+def test_killed_stream_equals_select(
     any_server: Server,
     any_database: str,
     tmp_path: Path,
@@ -65,9 +65,9 @@ def test_killed_stream_is_equal_to_select(
         tables=f"{any_database}.*",
         excludeTables=f"{any_database}.{UNWANTED}",
         startingOffset=":".join(map(str, any_server.position())),
-        # Several batches for what has gathered while no driver ran.
+        # Several batches for the changes that accumulate while no driver runs.
         maxBytesPerTrigger="400k",
-        # The end of the log is reached even when only unwanted changes lie before it.
+        # The stream reaches the end of the binlog even after uncaptured changes only.
         idleOffsetInterval="1s",
     )
     dumps = any_server.dump_threads()
@@ -77,7 +77,7 @@ def test_killed_stream_is_equal_to_select(
         share = changes // (len(ends) + 1)
         for number, end in enumerate(ends, start=1):
             stream.start()
-            # Something goes through this driver before traffic is let on.
+            # Each driver commits a batch before more changes are allowed.
             _wait_for_a_batch(stream)
             workload.allow(share * number)
             _wait_for_changes(stream, workload, share * number - share * 3 // 4)
@@ -86,8 +86,8 @@ def test_killed_stream_is_equal_to_select(
                 stream.wait_until(reached.exists, f"the driver stands still {HOLDS[end]}")
             _wait_for_changes(stream, workload, share * number - share // 2)
             _end(stream, end)
-            # The rest of the round is written while no driver runs, and a little more in any case,
-            # so that the next driver finds something.
+            # The rest of the round is written while no driver runs, with at least ten changes,
+            # so that the next driver has something to read.
             workload.allow(max(share * number, workload.changes + 10))
         stream.start()
         workload.allow(changes)
@@ -115,7 +115,7 @@ def test_killed_stream_is_equal_to_select(
 
 
 def _wait_for_a_batch(stream: StreamProcess) -> None:
-    """A first batch is committed, or one more than the drivers before had committed."""
+    """Wait until one more batch is committed than earlier drivers had committed."""
     before = len(stream.commits())
     stream.wait_until(lambda: len(stream.commits()) > before, "a batch is committed")
 
@@ -132,7 +132,7 @@ def _end(stream: StreamProcess, end: str) -> None:
         return
     stream.kill()
     if end in HOLDS:
-        # The batch is one that the next driver has to run again.
+        # The next driver has to replay this batch.
         assert stream.offsets()[-1] == stream.commits()[-1] + 1
         there = (stream.output / f"batch-{stream.offsets()[-1]:06}.jsonl").exists()
         assert there == (end == KILL_AFTER_SINK)
@@ -150,7 +150,7 @@ def _check(stream: StreamProcess, server: Server, database: str, workload: Workl
             partition, seq = row["partition"], _seq(row)
             assert partition not in last or seq > last[partition], (number, partition, seq)
             last[partition] = seq
-        # A seq that comes a second time is an error here, over all batches.
+        # A repeated seq is an error here, across all batches.
         replay.apply(rows, ordered=False)
     for schema, shown in zip(schemas, selected(server, *schemas), strict=True):
         replay.assert_equals(database, schema.table, shown)

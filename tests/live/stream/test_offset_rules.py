@@ -1,7 +1,7 @@
-"""The rules of the offset calls, each found by losing rows: on a real server, without a JVM.
+"""Rules of the offset calls, each found through lost rows, on real servers without a JVM.
 
-The reader is driven as Spark's source runner drives it: `initialOffset`, then `latestOffset` from
-the last end, then `partitions` and `read`, offsets going through JSON as Spark stores them.
+The tests drive the reader as Spark's source runner does: `initialOffset`, then `latestOffset` from
+the last end, then `partitions` and `read`. Offsets go through JSON, as Spark stores them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def stream(any_server: Server, table: str, new_stream: NewStream) -> Spark:
 
 
 class Clock:
-    """In the reader's place of time.monotonic: moves when it is told to."""
+    """A replacement of the reader's time.monotonic that only the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -69,7 +69,7 @@ def test_batch_zero_is_empty_and_loses_nothing(
 def test_batch_zero_replayed_in_a_new_process_is_empty(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """The first process died after batch 0's offset was stored; Spark asks for a start again."""
+    """The first process died after storing batch 0's offset; Spark asks for the start again."""
     first = new_stream(any_server, table)
     stored = first.initial()
     insert(any_server, table, 1)
@@ -90,7 +90,9 @@ def test_batch_zero_replayed_with_an_earlier_start_is_empty(
     assert second.rows(second.initial(), stored) == []
 
 
-def test_available_now_waits_for_the_tail(any_server: Server, table: str, stream: Spark) -> None:
+def test_available_now_delivers_exactly_the_rows_before_its_start(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     insert(any_server, table, *range(100))
     stream.reader.prepareForTriggerAvailableNow()
@@ -114,7 +116,7 @@ def test_available_now_without_a_backlog_ends(
 
 
 @pytest.mark.parametrize("rotations", [0, 1, 3])
-def test_available_now_ends_when_only_unwanted_tables_changed(
+def test_available_now_ends_when_only_uncaptured_tables_changed(
     any_server: Server, table: str, stream: Spark, rotations: int
 ) -> None:
     start = stream.initial()
@@ -131,7 +133,9 @@ def test_available_now_ends_when_only_unwanted_tables_changed(
     assert batches <= 1
 
 
-def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: Spark) -> None:
+def test_trigger_once_delivers_the_whole_backlog(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     insert(any_server, table, *range(50))
@@ -139,7 +143,7 @@ def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: 
     assert ids(stream.rows(start, stream.latest(start))) == list(range(50))
 
 
-def test_limit_cuts_between_transactions(
+def test_bytes_limit_splits_batches_between_transactions(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, maxBytesPerTrigger="1")
@@ -156,10 +160,10 @@ def test_limit_cuts_between_transactions(
     assert batches == [[1], [2], [3], list(range(10, 20))]
 
 
-def test_a_replayed_batch_is_identical(
+def test_fetched_replay_equals_the_inline_batch(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
+    """Inline at first, fetched after a restart: the rows are equal, with `seq` and `source`."""
     start = stream.initial()
     assert stream.latest(start) == start
     assert stream.latest(start) == start  # here the tail begins
@@ -167,7 +171,7 @@ def test_a_replayed_batch_is_identical(
     any_server.rotate()
     any_server.execute(f"UPDATE {table} SET v = 'x'", f"DELETE FROM {table} WHERE id = 1")
     any_server.execute(f"TRUNCATE TABLE {table}")
-    # One batch, so that it is carried whole: what Spark has taken, the buffer gives up.
+    # A single batch, so that it is inline as a whole: the buffer drops data that Spark has taken.
     stream.wait_for_tail(any_server)
     end = stream.next_batch(start)
     rows = stream.rows(start, end)
@@ -178,7 +182,7 @@ def test_a_replayed_batch_is_identical(
     assert again.rows(start, end) == rows
 
 
-def test_unwanted_traffic_moves_the_offset_seldom(
+def test_uncaptured_changes_move_the_offset_once_per_idle_interval(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -196,7 +200,7 @@ def test_unwanted_traffic_moves_the_offset_seldom(
     moved = stream.latest(start)
     assert (moved["file"], moved["pos"]) == any_server.position()
     assert stream.rows(start, moved) == []
-    # The next move is due three seconds later, however much happens before.
+    # The next move is due three seconds later, however much is logged before.
     insert(any_server, other, *range(2, 30))
     any_server.rotate()
     stream.wait_for_tail(any_server)
@@ -206,7 +210,7 @@ def test_unwanted_traffic_moves_the_offset_seldom(
     assert stream.latest(moved)["pos"] == 4
 
 
-def test_wanted_rows_behind_an_idle_move_are_not_lost(
+def test_captured_rows_after_an_idle_offset_are_not_lost(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, idleOffsetInterval="1ms")
@@ -230,17 +234,16 @@ def test_wanted_rows_behind_an_idle_move_are_not_lost(
     assert got == [number for number in range(1, 40) if number % 3 == 0]
 
 
-def test_one_boundary_has_one_spelling(
+def test_offset_after_rotation_is_the_start_of_the_next_file(
     any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Behind a rotation it is the next file's beginning, wherever one comes from."""
     start = stream.initial()
     assert stream.latest(start) == start
     assert stream.latest(start) == start  # here the tail begins
     insert(any_server, table, 1)
     any_server.rotate()
     file, _ = any_server.position()
-    # Whoever asks between the row and the rotation gets the boundary in front of it.
+    # Between the row and the rotation, the answer would be the boundary before the rotation.
     stream.wait_for_tail(any_server)
     end = stream.latest(start)
     assert (end["file"], end["pos"]) == (file, 4)
@@ -249,7 +252,9 @@ def test_one_boundary_has_one_spelling(
     assert fresh["schemas"] == end["schemas"]
 
 
-def test_a_killed_connection_is_made_again(any_server: Server, table: str, stream: Spark) -> None:
+def test_stream_with_killed_connections_delivers_each_row_once(
+    any_server: Server, table: str, stream: Spark
+) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     got: list[int] = []
@@ -264,10 +269,10 @@ def test_a_killed_connection_is_made_again(any_server: Server, table: str, strea
     assert got == [1, 2, 3, 4, 5]
 
 
-def test_offset_of_unknown_table_names_survive_case(
+def test_batch_of_dropped_table_is_decoded_by_schemas_in_the_offset(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """`schemas` travels in the offset: a later reader decodes without asking anybody."""
+    """The later reader takes the columns from `schemas` in the offset."""
     stream = new_stream(any_server, table)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -278,10 +283,10 @@ def test_offset_of_unknown_table_names_survive_case(
     assert ids(later.rows(start, end)) == [1]
 
 
-def test_a_huge_transaction_is_read_in_pieces(
+def test_transaction_larger_than_the_buffer_is_split_without_changing_rows(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
-    """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
+    """It is cut at row events, and each piece has the table maps that it needs."""
     stream = new_stream(
         any_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
     )
@@ -302,7 +307,7 @@ def test_a_huge_transaction_is_read_in_pieces(
                 f"INSERT INTO {other} VALUES "
                 + ",".join(f"({i}, REPEAT('x', 20000))" for i in ids_here[:10])
             )
-        # One statement that is long by itself: its table maps stand at its beginning only.
+        # One statement larger than the buffer: its table maps are only at its beginning.
         cursor.execute(f"UPDATE {table} SET v = REPEAT('y', 20)")
         cursor.execute("COMMIT")
     end = stream.next_batch(start)
@@ -316,7 +321,7 @@ def test_a_huge_transaction_is_read_in_pieces(
     assert sum(row["source"]["query"].startswith("UPDATE") for row in rows) == 100_000
 
 
-def test_rows_limit_cuts_between_transactions(
+def test_rows_limit_splits_batches_between_transactions(
     any_server: Server, table: str, new_stream: NewStream
 ) -> None:
     stream = new_stream(any_server, table, maxRowsPerTrigger="10")
@@ -335,14 +340,14 @@ def test_rows_limit_cuts_between_transactions(
 
 
 @pytest.mark.parametrize("trigger", ["available now", "once"])
-def test_an_index_that_is_full_does_not_stop_a_run(
+def test_full_buffer_index_does_not_block_available_now_or_once(
     any_server: Server,
     table: str,
     new_stream: NewStream,
     monkeypatch: pytest.MonkeyPatch,
     trigger: str,
 ) -> None:
-    """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
+    """The tail waits for Spark and Spark for the tail; neither may wait indefinitely."""
     monkeypatch.setattr(tails, "LogBuffer", partial(LogBuffer, most_spans=4))
     stream = new_stream(any_server, table, maxBytesPerTrigger="8000")
     start = stream.initial()

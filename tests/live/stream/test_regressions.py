@@ -1,4 +1,4 @@
-"""Traps, each of which lost, mislabelled or showed something once: on a real server."""
+"""Regressions on a real server; each once lost, mislabelled or exposed something."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def stream(live_server: Server, table: str, new_stream: NewStream) -> Spark:
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest"])
-def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
+def test_available_now_after_kill_in_batch_zero_delivers_all_rows(
     live_server: Server, table: str, new_stream: NewStream, start: str
 ) -> None:
-    """The new process resolves the same start, replays batch 0, and must not take it for new."""
+    """The new process resolves the same start and replays batch 0, which must stay empty."""
     stored = new_stream(live_server, table, startingOffset=start).initial()
     insert(live_server, table, 1, 2)
     again = new_stream(live_server, table, startingOffset=start)
@@ -57,7 +57,7 @@ def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
     assert ids(again.rows(stored, end))[-2:] == [1, 2]
 
 
-def test_truncate_in_another_sql_mode(
+def test_truncate_in_ansi_quotes_mode_gives_a_truncate_row(
     live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     start = stream.initial()
@@ -72,11 +72,11 @@ def test_truncate_in_another_sql_mode(
         assert [(row["op"], row["table"]) for row in rows] == [("t", "t")]
 
 
-@pytest.mark.usefixtures("mysql56")  # it says what is missing
-def test_a_batch_is_not_replayed_on_another_server(
+@pytest.mark.usefixtures("mysql56")  # ends the test if it is missing
+def test_replay_on_another_server_is_rejected(
     live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
-    """Files have the same names there, and other rows in them."""
+    """The other server has files of the same names with other rows."""
     start = stream.initial()
     assert stream.latest(start) == start
     insert(live_server, table, 1)
@@ -85,7 +85,7 @@ def test_a_batch_is_not_replayed_on_another_server(
         new_stream(other, table).rows(start, end)
 
 
-def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
+def test_create_if_not_exists_of_existing_table_keeps_its_columns(
     live_server: Server, database: str, new_stream: NewStream
 ) -> None:
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)
@@ -104,7 +104,7 @@ def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
     assert json.loads(row["after"]) == {"id": 7, "a": 1, "b": 2}
 
 
-def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
+def test_statement_after_the_target_does_not_fail_available_now(
     live_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
@@ -122,7 +122,7 @@ def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
     assert stream.latest(end) == end
 
 
-def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
+def test_available_now_reaches_its_target_with_only_uncaptured_changes(
     live_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
@@ -142,16 +142,15 @@ def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
     assert stream.rows(start, end) == []
 
 
-def test_load_data_as_a_statement(
+def test_load_data_statement_is_rejected_only_for_captured_table(
     live_server: Server, table: str, stream: Spark, tmp_path: Path
 ) -> None:
-    """Into a table that nobody wants it is nobody's affair."""
     start = stream.initial()
     assert stream.latest(start) == start
     file = tmp_path / "numbers.csv"
     file.write_text("1\n2\n", encoding="utf-8")
     load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE"
-    # The server may be anywhere: the client sends it the file.
+    # The client sends the file, so the server can be on another machine.
     with (
         globally(live_server, {"local_infile": 1}),  # off by default from 8.0 on
         live_server.connect(local_infile=True) as connection,
@@ -169,7 +168,7 @@ def test_load_data_as_a_statement(
         wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
-# What a session logs as it is unless its format is ROW, and where.
+# Statements that are logged as written unless the format is ROW, and the server that does so.
 LOGGED_AS_THEY_ARE = [
     ("mysql", "MIXED", "CREATE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id"),
     ("mysql", "STATEMENT", "CREATE TABLE IF NOT EXISTS t AS (SELECT 1 AS id)"),
@@ -182,7 +181,7 @@ LOGGED_AS_THEY_ARE = [
 
 
 @pytest.mark.parametrize(("kind", "binlog_format", "sql"), LOGGED_AS_THEY_ARE)
-def test_rows_that_are_in_no_event(
+def test_rows_logged_as_a_statement_raise_statement_format_error(
     request: pytest.FixtureRequest,
     new_stream: NewStream,
     kind: str,
@@ -196,7 +195,7 @@ def test_rows_that_are_in_no_event(
         start = stream.initial()
         assert stream.latest(start) == start
         with server.connect(database=database) as connection, connection.cursor() as cursor:
-            # In row format the log has the columns that came of it, and then the row.
+            # In row format the binlog has the resulting columns, and then the row.
             cursor.execute("CREATE TABLE first SELECT 5 AS id")
             cursor.execute(f"SET SESSION binlog_format = '{binlog_format}'")
             cursor.execute("CREATE TEMPORARY TABLE tmp SELECT 2 AS id")
@@ -207,8 +206,10 @@ def test_rows_that_are_in_no_event(
             wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
-def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream) -> None:
-    """Each statement of a table with such a default; so are those of temporary tables."""
+def test_mariadb_statements_flagged_temporary_give_rows_except_truncate(
+    mariadb: Server, new_stream: NewStream
+) -> None:
+    """MariaDB flags each statement of a table with such a default as one of a temporary table."""
     with new_database(mariadb, "flagged") as database:
         mariadb.execute(
             "CREATE TABLE t (id INT, c BIGINT DEFAULT (CONNECTION_ID()))"
@@ -238,7 +239,7 @@ def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream)
 
 @pytest.fixture
 def secret(live_server: Server) -> Iterator[str]:
-    """The password of the account `odd`."""
+    """Yield the password of the account `odd`."""
     password = "geheim-€-ä-漢"
     with live_server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE USER 'odd'@'%%' IDENTIFIED BY %s", (password,))
@@ -247,8 +248,10 @@ def secret(live_server: Server) -> Iterator[str]:
     live_server.execute("DROP USER 'odd'@'%'")
 
 
-def test_a_password_of_any_characters(live_server: Server, secret: str) -> None:
-    """It is sent as UTF-8, and shown by no error."""
+def test_non_ascii_password_works_and_is_shown_in_no_error(
+    live_server: Server, secret: str
+) -> None:
+    """The password is sent as UTF-8."""
     reader = new_reader(live_server, "a.*", user="odd", password=secret)
     with ReplicaClient.connect(reader._bound.options.server_settings()) as client:
         assert client.query("SELECT 1") == [(1,)]

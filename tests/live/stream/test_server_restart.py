@@ -1,4 +1,4 @@
-"""A server that ends and comes back while it is streamed; and what it knows of its replica."""
+"""Server restarts during a stream, and the server's list of its replicas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 pytestmark = pytest.mark.one_server
 
-# A table that is opened again has a new number.
+# A table that is opened again gets a new table id.
 REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
 
 
 @pytest.fixture
 def shop(own_server: LocalServer) -> LocalServer:
-    """A server with two tables."""
+    """Return a server with two tables."""
     own_server.execute(
         "CREATE DATABASE shop",
         "CREATE TABLE shop.sold (id INT PRIMARY KEY)",
@@ -46,7 +46,7 @@ def lend(server: Server, *numbers: int) -> None:
 
 
 def table_ids(server: Server) -> dict[str, set[int]]:
-    """Under which numbers each binlog file has each table: `file table` -> table ids."""
+    """Return the ids of each table in each binlog file: `file table` -> table ids."""
     found: dict[str, set[int]] = {}
     for file, _ in server.binlog_files():
         for row in server.execute(f"SHOW BINLOG EVENTS IN '{file}'"):
@@ -58,7 +58,7 @@ def table_ids(server: Server) -> dict[str, set[int]]:
 
 
 def open_tables_until(server: Server, number: int) -> None:
-    """Until a table of another database has had this number in the current file."""
+    """Open a table of another database until it has had this table id in the current file."""
     server.execute("CREATE DATABASE elsewhere", "CREATE TABLE elsewhere.t (id INT)")
     file = server.position()[0]
 
@@ -70,7 +70,7 @@ def open_tables_until(server: Server, number: int) -> None:
 
 
 def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str, object]], Offset]:
-    """(table, image) of the next rows, and where they end."""
+    """Return (table, image) of the next rows, and the offset after them."""
     rows: list[tuple[str, object]] = []
     while len(rows) < count:
         end = stream.next_batch(start)
@@ -81,8 +81,10 @@ def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str,
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how: str) -> None:
-    """It counts tables anew, so that a number may be another table's than before."""
+def test_table_ids_reused_after_server_restart_do_not_mix_tables(
+    shop: LocalServer, new_stream: NewStream, how: str
+) -> None:
+    """The server counts table ids from the start again, so that an id can get another table."""
     stream = new_stream(shop, "shop.*")
     start = stream.initial()
     assert stream.latest(start) == start
@@ -94,7 +96,7 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
     else:
         shop.kill()
         shop.start()
-    if shop.is_mysql9():  # which opened many tables of its own when it started first
+    if shop.is_mysql9():  # it opened many of its own tables at its first start
         open_tables_until(shop, min(set.union(*table_ids(shop).values())) - 1)
     lend(shop, 6, 7, 8, 9)
     sell(shop, 10)
@@ -105,7 +107,7 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
         *(("lent", {"back": "2021-02-03", "id": number}) for number in range(6, 10)),
         ("sold", {"id": 10}),
     ]
-    # Nothing comes twice, either, and a new process reads the same.
+    # No row is delivered twice, and a new stream reads the same rows.
     sell(shop, 11)
     assert read_rows(stream, end, 1)[0] == [("sold", {"id": 11})]
     again = new_stream(shop, "shop.*")
@@ -118,10 +120,10 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("trigger", ["default", "available now", "replay"])
-def test_a_checkpoint_waits_for_a_server_that_starts(
+def test_resumed_stream_retries_until_the_server_starts(
     shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, trigger: str
 ) -> None:
-    """More tries than the three of a first start, and the log tells them in their order."""
+    """There are more tries than the three of a first start; the log shows them in order."""
     caplog.set_level(logging.WARNING, "pyspark_mysqlbinlog")
     first = new_stream(shop, "shop.*")
     start = first.initial()
@@ -157,7 +159,7 @@ def test_a_checkpoint_waits_for_a_server_that_starts(
     assert logged("try 4")[0] - logged("try 1")[0] - 0.1 <= float(seconds)
 
 
-def test_a_checkpoint_does_not_wait_for_another_password(
+def test_wrong_password_on_resume_is_not_retried(
     shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     start = new_stream(shop, "shop.*").initial()
@@ -167,8 +169,9 @@ def test_a_checkpoint_does_not_wait_for_another_password(
     assert "try 1 failed" not in caplog.text
 
 
-def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
-    """What a stream registers as is in the range that was given; also when it comes again."""
+def test_replica_id_stays_in_the_server_id_range_after_reconnects(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
     stream = new_stream(shop, "shop.*", serverId="6000-6001")
     start = stream.initial()
     assert stream.latest(start) == start
@@ -189,8 +192,8 @@ def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
             killed.add(thread)
 
 
-def test_every_query_on_a_lost_connection_is_worth_a_retry(shop: LocalServer) -> None:
-    """After the first one pymysql raises an error without a number and without a text."""
+def test_every_query_on_a_killed_connection_raises_lost_connection_error(shop: LocalServer) -> None:
+    """After the first error, pymysql raises an error without a number and without a text."""
     settings = parse_options(shop.options()).server_settings()
     with ReplicaClient.connect(settings) as client:
         shop.execute(f"KILL {client.query('SELECT CONNECTION_ID()')[0][0]}")

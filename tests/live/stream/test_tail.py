@@ -1,4 +1,4 @@
-"""``tail``: changes of a live server, as lines and as JSON."""
+"""The ``tail`` command: changes of a live server, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def connection(any_server: Server, any_database: str, tmp_path: Path) -> list[str]:
-    """The flags that name the server and the tables."""
+    """Return the flags that name the server and the tables."""
     return connection_of(any_server, any_server.port, any_database, tmp_path)
 
 
@@ -41,7 +41,7 @@ def connection_of(server: Server, port: int, database: str, folder: Path) -> lis
 
 @pytest.fixture
 def since(any_server: Server, any_database: str) -> str:
-    """The position before a table and its changes."""
+    """Return the position before a table and its changes."""
     file, pos = any_server.position()[:2]
     any_server.execute(
         f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
@@ -59,12 +59,12 @@ def tail(*arguments: str) -> list[str]:
     return shown.stdout.splitlines()
 
 
-def test_each_change_is_a_line_with_what_changed(
+def test_tail_command_shows_each_change_in_one_line(
     any_database: str, connection: list[str], since: str
 ) -> None:
     lines = tail(*connection, "--since", since, "--limit", "6")
     name = f"{any_database}.t"
-    # Without their times.
+    # The lines are compared without their times.
     assert [re.sub(r"^\d\d:\d\d:\d\d ", "", text) for text in lines] == [
         f"! CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9) CHARSET utf8, n INT)",
         f"+ {name}  id=1 v='a' n=5",
@@ -75,7 +75,7 @@ def test_each_change_is_a_line_with_what_changed(
     ]
 
 
-def test_json_has_the_images_of_chosen_operations(
+def test_tail_command_json_contains_images_of_chosen_operations(
     any_database: str, connection: list[str], since: str
 ) -> None:
     chosen = ["--operations", "update,delete", "--limit", "2"]
@@ -88,7 +88,7 @@ def test_json_has_the_images_of_chosen_operations(
 
 @contextmanager
 def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[bytes]]:
-    # A shell's background process, and all that it starts, ignore the interrupt.
+    # A shell's background process and all processes that it starts ignore SIGINT.
     command = ["env", "--default-signal=INT", sys.executable, "-P"]
     command += ["-m", "pyspark_mysqlbinlog.connector.cli.main", "tail"]
     with (
@@ -101,7 +101,7 @@ def running(arguments: list[str], output: Path) -> Iterator[subprocess.Popen[byt
             process.kill()
 
 
-def test_new_changes_are_shown_until_an_interrupt(
+def test_tail_command_shows_new_changes_until_interrupted(
     any_server: Server, any_database: str, connection: list[str], tmp_path: Path
 ) -> None:
     output = tmp_path / "shown"
@@ -117,11 +117,11 @@ def test_new_changes_are_shown_until_an_interrupt(
         process.send_signal(signal.SIGINT)
         assert process.wait(patience(60)) == 0
     shown = [json.loads(text)["after"]["id"] for text in output.read_text().splitlines()]
-    # Those from before it listened are not shown, and none of the others is missing.
+    # Changes before the command listened are not shown, and no later one is missing.
     assert shown == list(range(shown[0], shown[-1] + 1))
 
 
-def test_a_restarted_server_is_followed_from_the_next_change(
+def test_tail_command_shows_each_change_once_across_server_restarts(
     own_server: LocalServer, tmp_path: Path
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
@@ -131,7 +131,7 @@ def test_a_restarted_server_is_followed_from_the_next_change(
     flags += ["--since", f"{file}:{pos}", "--json", "--limit", "10"]
     with running(flags, output) as process:
         for first, end in ((0, own_server.halt), (3, own_server.kill)):
-            # Another number of the table in each file: its maps are not those from before.
+            # The table gets another table id in each file, so earlier table maps do not apply.
             own_server.execute("CREATE TABLE shop.other (id INT)", "DROP TABLE shop.other")
             own_server.execute(f"INSERT INTO shop.t VALUES ({first}), ({first + 1})")
             wait_until(partial(has_shown, output, first + 1), "the rows are shown")
@@ -149,7 +149,7 @@ def has_shown(output: Path, number: int) -> bool:
     return f'"id": {number}' in output.read_text()
 
 
-def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
+def test_tail_command_shows_each_change_once_despite_broken_connections(
     any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     any_server.execute(
@@ -159,7 +159,7 @@ def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
     file, pos = any_server.position()[:2]
     numbers = iter(range(1000))
     for _ in range(10):
-        # Two statements of a transaction; an event of a table map may be the last that arrives.
+        # Several statements in a transaction: a table map can be the last event that arrives.
         rows = [f"({next(numbers)}, '{'x' * 90}')" for _ in range(50)]
         with any_server.connect(autocommit=False) as client, client.cursor() as cursor:
             cursor.execute(f"INSERT INTO {any_database}.t VALUES {', '.join(rows[:25])}")
@@ -169,7 +169,7 @@ def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
     whole = [f"{file}:{pos}", "--json", "--limit", str(next(numbers))]
     direct = connection_of(any_server, any_server.port, any_database, tmp_path)
     expected = tail(*direct, "--since", *whole)
-    # At the start some connections ask about columns, with much to send.
+    # At the start, some connections read columns, which is much data.
     allowed = iter([None] * 4 + [n * 997 for n in range(4, 40)])
     with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
         flags = connection_of(any_server, proxy.port, any_database, tmp_path)
@@ -177,7 +177,7 @@ def test_a_connection_that_breaks_anywhere_neither_repeats_nor_loses_a_change(
         assert proxy.cuts > 3
 
 
-def test_a_server_that_stays_away_ends_the_command_with_one_line(
+def test_tail_command_exits_with_1_if_the_server_stays_down(
     own_server: LocalServer, tmp_path: Path
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
@@ -198,7 +198,7 @@ def test_a_server_that_stays_away_ends_the_command_with_one_line(
         (["--tables", "a.b.c.d"], "option tables"),
     ],
 )
-def test_a_wrong_argument_is_one_line(
+def test_wrong_tail_command_argument_is_rejected_in_one_line(
     connection: list[str], arguments: list[str], error: str
 ) -> None:
     shown = CliRunner().invoke(app, ["tail", *connection, *arguments])

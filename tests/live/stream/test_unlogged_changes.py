@@ -30,7 +30,7 @@ CREATE_FUNCTION = (
     "CREATE FUNCTION f(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA"
     " BEGIN INSERT INTO t VALUES (i, 1); RETURN i; END"
 )
-# What is created, and the statement that changes shop.t by another name.
+# The objects that are created, and a statement that changes table t through them.
 ROUTES = {
     "a view": (["CREATE VIEW v AS SELECT id, n FROM t"], "INSERT INTO v VALUES (7, 7)"),
     "a view of a view": (
@@ -56,7 +56,7 @@ ROUTES = {
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_statement_that_changes_a_captured_table_by_another_name_stops(
+def test_statement_that_changes_captured_table_indirectly_stops_the_stream(
     any_server: Server, any_database: str, route: str
 ) -> None:
     before, change = ROUTES[route]
@@ -80,7 +80,7 @@ def test_a_statement_that_changes_a_captured_table_by_another_name_stops(
     assert words[route.split()[1]] in error.message
 
 
-def test_a_statement_on_an_unrelated_table_does_not_stop(
+def test_statement_on_unrelated_table_does_not_stop_the_stream(
     any_server: Server, any_database: str
 ) -> None:
     any_server.execute(
@@ -109,7 +109,7 @@ def test_a_statement_on_an_unrelated_table_does_not_stop(
 
 
 @pytest.mark.parametrize("options", [{}, {"snapshotExactKeyless": "true"}], ids=["", "exact"])
-def test_a_start_names_tables_whose_changes_may_not_be_logged(
+def test_stream_start_names_tables_whose_changes_may_not_be_logged(
     any_server: Server,
     any_database: str,
     caplog: pytest.LogCaptureFixture,
@@ -134,7 +134,7 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
             stream.latest(stream.initial())
             tail = stream.reader.tail
             assert tail is not None
-            # After the warnings, each connection begins a dump.
+            # Each connection begins its dump after the warnings.
             wait_until(lambda: tail.compared, "the tail follows the binlog")
         finally:
             stream.reader.stop()
@@ -150,10 +150,10 @@ def test_a_start_names_tables_whose_changes_may_not_be_logged(
 
 @pytest.mark.parametrize("kind", own_kinds().values(), ids=own_kinds())
 @pytest.mark.parametrize("is_logged", [True, False])
-def test_a_memory_table_after_a_restart(
+def test_memory_table_emptied_by_restart_gives_a_truncate_row_if_logged(
     request: pytest.FixtureRequest, kind: type[LocalServer], *, is_logged: bool
 ) -> None:
-    """The server's own statement is a truncate; some servers log none at sql_log_bin = 0."""
+    """The server's own statement counts as TRUNCATE; some log none with sql_log_bin = 0."""
     request.getfixturevalue(kind.name)
     with kind() as server:
         server.execute(

@@ -1,4 +1,4 @@
-"""What the tests of one command share."""
+"""Fixtures that the tests of one command share."""
 
 from __future__ import annotations
 

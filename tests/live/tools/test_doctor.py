@@ -1,6 +1,6 @@
-"""`doctor` finds each planted fault, alone; what it prints corrects it; a query has the same stops.
+"""`doctor` finds each planted fault alone, its output corrects it, and a query fails alike.
 
-On MySQL 5.6, 5.7 and 9, and on MariaDB.
+The servers are MySQL 5.6, 5.7 and 9, and MariaDB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from helpers.servers import LocalServer
 from helpers.tools.patients import KINDS, OF_MIRROR, Patient, arguments_of
 from helpers.tools.planted_faults import FAULTS, Fault
 
-# What a healthy server has: these have no certificate.
+# Findings on a healthy server: these servers have no certificate.
 HEALTHY = {"mysql56": {"encryption"}, "mariadb": {"encryption"}}
 CASES = [(kind, fault) for kind in KINDS for fault in FAULTS if kind.name in fault.kinds]
 
@@ -39,7 +39,7 @@ def patient(server: LocalServer, tmp_path: Path) -> Iterator[Patient]:
 
 
 @pytest.mark.parametrize("server", KINDS, indirect=True, ids=lambda kind: kind.name)
-def test_a_healthy_server_has_no_fault(patient: Patient) -> None:
+def test_doctor_finds_no_fault_on_a_healthy_server(patient: Patient) -> None:
     assert {each.check for each in patient.findings()} == HEALTHY.get(patient.server.name, set())
     assert patient.error_of_query() is None
     assert not patient.lake.exists()
@@ -52,7 +52,9 @@ def test_a_healthy_server_has_no_fault(patient: Patient) -> None:
     indirect=["server"],
     ids=[f"{kind.name}-{fault.name}" for kind, fault in CASES],
 )
-def test_a_fault_is_found_and_corrected(patient: Patient, fault: Fault) -> None:
+def test_doctor_finds_each_planted_fault_until_it_is_corrected(
+    patient: Patient, fault: Fault
+) -> None:
     healthy = HEALTHY.get(patient.server.name, set())
     with fault.planted(patient):
         found = {each.check: each for each in patient.findings() if each.check not in healthy}
@@ -71,7 +73,7 @@ def test_a_fault_is_found_and_corrected(patient: Patient, fault: Fault) -> None:
         fault.cure(patient, found)
         left = {each.check: each for each in patient.findings() if each.check not in healthy}
         if patient.server.is_mariadb and left.keys() == {"foreign keys"} != found.keys():
-            # They are seen when their table is.
+            # The foreign keys become visible with their table.
             patient.paste([*left.values()])
             left = {each.check: each for each in patient.findings() if each.check not in healthy}
         assert left == {}
@@ -79,7 +81,7 @@ def test_a_fault_is_found_and_corrected(patient: Patient, fault: Fault) -> None:
 
 @pytest.mark.parametrize("server", KINDS[:1], indirect=True, ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("seconds", "words"), [(-90, "90 s fast"), (90, "90 s slow")])
-def test_clocks_that_differ(
+def test_doctor_reports_the_clock_difference(
     patient: Patient, monkeypatch: pytest.MonkeyPatch, seconds: int, words: str
 ) -> None:
     clock = time.time

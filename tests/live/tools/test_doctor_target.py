@@ -1,4 +1,4 @@
-"""`doctor` checks the storage of a mirror by writing there, and leaves nothing."""
+"""`doctor` checks the storage of a mirror by writing to it, and leaves no files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.doctor.examination import examine
 from pyspark_mysqlbinlog.connector.doctor.target_checks import ExaminedTarget, target_storage
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-# An error of the store is final at once.
+# Errors of the store are not retried.
 QUICK = {"max_retries": "0", "timeout": "10s"}
 
 
@@ -32,7 +32,7 @@ def _target(store: ObjectStore, uri: str, **options: str) -> ExaminedTarget:
     return ExaminedTarget(template, dict(store.options) | QUICK | options)
 
 
-def test_a_bucket_is_written_and_left_empty(store: ObjectStore) -> None:
+def test_storage_check_leaves_a_writable_bucket_empty(store: ObjectStore) -> None:
     found = target_storage(_target(store, f"{store.uri}/lake"))
     assert found.status == "ok", found
     handler = DeltaStorageHandler(store.uri, dict(store.options))
@@ -48,7 +48,7 @@ def test_a_bucket_is_written_and_left_empty(store: ObjectStore) -> None:
         ("s3://lake", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "cannot be written"),
     ],
 )
-def test_a_store_that_cannot_be_used(
+def test_storage_check_reports_an_unusable_object_store(
     store: ObjectStore, uri: str, options: dict[str, str], words: str
 ) -> None:
     found = target_storage(_target(store, uri, **options))
@@ -57,20 +57,20 @@ def test_a_store_that_cannot_be_used(
     assert "--storage-option" in found.advice
 
 
-def test_keys_that_are_rejected() -> None:
+def test_storage_check_reports_rejected_access_keys() -> None:
     with s3_store(checks_keys=True) as store:
         found = target_storage(_target(store, store.uri))
     assert found.status == "stop"
     assert "InvalidAccessKeyId" in found.found or "403" in found.found
 
 
-def test_folders_that_the_check_made_are_removed(tmp_path: Path) -> None:
+def test_storage_check_removes_the_folders_that_it_made(tmp_path: Path) -> None:
     template = PathTemplate.parse(f"{tmp_path}/a/b/{{database}}/{{table}}")
     assert target_storage(ExaminedTarget(template, {})).status == "ok"
     assert [*tmp_path.iterdir()] == []
 
 
-def test_existing_folders_stay(tmp_path: Path) -> None:
+def test_storage_check_keeps_existing_folders(tmp_path: Path) -> None:
     kept = tmp_path / "a" / "other"
     kept.mkdir(parents=True)
     template = PathTemplate.parse(f"{tmp_path}/a/{{table}}")
@@ -85,7 +85,7 @@ def test_existing_folders_stay(tmp_path: Path) -> None:
         ("main.{database}.{table}_u", "ok", "different names: 1"),
     ],
 )
-def test_names_in_a_catalog_are_checked_without_the_catalog(
+def test_catalog_table_names_are_checked_without_the_catalog(
     live_server: Server, database: str, template: str, status: str, said: str
 ) -> None:
     tables = ["u"] if status == "ok" else ["T", "t"]
@@ -113,5 +113,5 @@ def test_names_in_a_catalog_are_checked_without_the_catalog(
         ("file:///lake/{table}", "file:///lake"),
     ],
 )
-def test_the_folder_of_all_tables(template: str, root: str) -> None:
+def test_target_root_is_the_folder_common_to_all_tables(template: str, root: str) -> None:
     assert ExaminedTarget(PathTemplate.parse(template), {}).root == root

@@ -1,4 +1,4 @@
-"""``flashback`` on live servers: what is undone, in which window, and what is shown."""
+"""``flashback`` on live servers: the changes that it undoes, its window and its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.errors import UndoError
 pytestmark = pytest.mark.one_server
 
 
-# --- what is undone: (tables, changes)
+# --- changes that are undone: (tables, changes)
 CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "an updated row keeps its ON UPDATE CURRENT_TIMESTAMP": (
         (
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         (
             "UPDATE t SET v = 3",
-            # The times do not change: without being set they would by the undo.
+            # These UPDATEs keep the times; the undo would change them if it did not set them.
             "UPDATE t SET v = 4, at = at, d = d",
             "UPDATE t SET v = v + 1, at = '2002-02-02', d = '2002-02-02' WHERE id = 1",
         ),
@@ -160,7 +160,7 @@ GENERATED = (
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rows_are_as_before(flashbacks: Flashbacks, case: str) -> None:
+def test_flashback_restores_the_rows_before_the_changes(flashbacks: Flashbacks, case: str) -> None:
     create, changes = CASES[case]
     flashbacks.execute(*create)
     before = flashbacks.shown()
@@ -171,9 +171,9 @@ def test_rows_are_as_before(flashbacks: Flashbacks, case: str) -> None:
     assert flashbacks.shown() == before
 
 
-# MySQL 5.6 has none.
+# MySQL 5.6 has no generated columns.
 @pytest.mark.parametrize("flashbacks", every_server_fixture()[1:], indirect=True)
-def test_generated_columns_are_left_to_the_server(flashbacks: Flashbacks) -> None:
+def test_flashback_restores_rows_with_generated_columns(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*GENERATED[0])
     before = flashbacks.shown()
     flashbacks.begin()
@@ -182,7 +182,7 @@ def test_generated_columns_are_left_to_the_server(flashbacks: Flashbacks) -> Non
     assert flashbacks.shown() == before
 
 
-def test_invisible_columns_and_those_with_a_default_expression_are_restored(mysql9: Server) -> None:
+def test_flashback_restores_invisible_and_default_expression_columns(mysql9: Server) -> None:
     with Flashbacks.on(mysql9, "flashback_invisible") as flashbacks:
         flashbacks.execute(
             "SET SESSION sql_generate_invisible_primary_key = 1",
@@ -204,7 +204,7 @@ def test_invisible_columns_and_those_with_a_default_expression_are_restored(mysq
         ("mariadb", "SET GLOBAL log_bin_compress = 1, log_bin_compress_min_len = 10"),
     ],
 )
-def test_compressed_changes_are_undone(
+def test_flashback_undoes_compressed_changes(
     request: pytest.FixtureRequest, name: str, setting: str
 ) -> None:
     server: Server = request.getfixturevalue(name)
@@ -223,7 +223,7 @@ def test_compressed_changes_are_undone(
         assert flashbacks.shown() == before
 
 
-def test_a_trigger_that_came_before_the_confirmation_stops_the_undo(
+def test_trigger_created_before_the_confirmation_stops_the_flashback(
     flashbacks: Flashbacks,
 ) -> None:
     flashbacks.execute(*CREATE)
@@ -238,7 +238,7 @@ def test_a_trigger_that_came_before_the_confirmation_stops_the_undo(
     assert flashbacks.execute("SELECT COUNT(*) FROM t") == [(0,)]
 
 
-def test_an_undo_is_undone_by_another(flashbacks: Flashbacks) -> None:
+def test_flashback_of_a_flashback_restores_the_changes(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     flashbacks.execute("UPDATE t SET v = 'u'", "DELETE FROM t WHERE id = 2")
@@ -257,7 +257,7 @@ def test_an_undo_is_undone_by_another(flashbacks: Flashbacks) -> None:
 # --- the window
 
 
-def test_only_the_window_is_undone(flashbacks: Flashbacks) -> None:
+def test_flashback_undoes_only_changes_in_the_window(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE, "UPDATE t SET v = 'before' WHERE id = 1")
     flashbacks.begin()
     flashbacks.execute("UPDATE t SET v = 'in' WHERE id = 2")
@@ -268,7 +268,7 @@ def test_only_the_window_is_undone(flashbacks: Flashbacks) -> None:
     assert rows == [(1, "before"), (2, "two"), (3, "after")]
 
 
-def test_a_window_of_times_begins_and_ends_between_transactions(flashbacks: Flashbacks) -> None:
+def test_flashback_window_of_times_selects_whole_transactions(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.server.rotate()
     for second, name in enumerate(("a", "b", "c")):
@@ -282,7 +282,9 @@ def test_a_window_of_times_begins_and_ends_between_transactions(flashbacks: Flas
     assert numbers["changed_since_count"] == 1
 
 
-def test_transactions_are_selected_by_gtid(mysql9: Server, mariadb: Server) -> None:
+def test_flashback_undoes_only_transactions_of_the_given_gtids(
+    mysql9: Server, mariadb: Server
+) -> None:
     for server in (mysql9, mariadb):
         with Flashbacks.on(server, "flashback_gtids") as flashbacks:
             flashbacks.execute(*CREATE)
@@ -298,7 +300,7 @@ def test_transactions_are_selected_by_gtid(mysql9: Server, mariadb: Server) -> N
             assert rows == [(1, "new"), (2, "two"), (3, "new")]
 
 
-def test_a_window_that_ends_inside_of_a_transaction_is_an_error(flashbacks: Flashbacks) -> None:
+def test_flashback_window_ending_inside_a_transaction_is_rejected(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     flashbacks.execute("BEGIN", "DELETE FROM t LIMIT 1", "DELETE FROM t LIMIT 1", "COMMIT")
@@ -310,10 +312,10 @@ def test_a_window_that_ends_inside_of_a_transaction_is_an_error(flashbacks: Flas
     assert "inside of a transaction" in shown.output
 
 
-# --- what is shown
+# --- the output
 
 
-def test_lines_of_json_have_the_statements_newest_first_and_the_numbers(
+def test_flashback_json_lists_statements_newest_first_and_then_counts(
     flashbacks: Flashbacks,
 ) -> None:
     flashbacks.execute(*CREATE)
@@ -331,7 +333,7 @@ def test_lines_of_json_have_the_statements_newest_first_and_the_numbers(
     assert (numbers["statements"], numbers["applied"]) == (2, False)
 
 
-def test_a_script_undoes_everything_or_nothing(flashbacks: Flashbacks) -> None:
+def test_flashback_script_undoes_everything_or_nothing(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     before = flashbacks.shown()
     flashbacks.begin()
@@ -349,7 +351,7 @@ def test_a_script_undoes_everything_or_nothing(flashbacks: Flashbacks) -> None:
 
 
 def run_script(flashbacks: Flashbacks, script: str) -> None:
-    """Run it as mysql does, line by line in one session."""
+    """Run the script as the mysql client does, line by line in one session."""
     with flashbacks.server.connect() as connection, connection.cursor() as cursor:
         for line in script.splitlines():
             if not line.startswith("--"):
@@ -357,7 +359,7 @@ def run_script(flashbacks: Flashbacks, script: str) -> None:
                 cursor.execute(line[:-1])
 
 
-def test_a_dry_run_changes_nothing(flashbacks: Flashbacks) -> None:
+def test_flashback_dry_run_changes_nothing(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     flashbacks.execute("DELETE FROM t")
@@ -385,7 +387,7 @@ def test_nothing_is_applied_without_a_confirmation(flashbacks: Flashbacks) -> No
     assert flashbacks.shown() == before
 
 
-def test_a_window_without_changes_has_nothing_to_undo(flashbacks: Flashbacks) -> None:
+def test_flashback_window_without_changes_has_nothing_to_undo(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     for more in ([], ["--apply", "--yes"]):
@@ -394,7 +396,7 @@ def test_a_window_without_changes_has_nothing_to_undo(flashbacks: Flashbacks) ->
         assert "no change of these tables" in shown.stdout
 
 
-def test_json_of_an_undo_says_that_it_was_applied(flashbacks: Flashbacks) -> None:
+def test_flashback_json_reports_that_it_was_applied(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     flashbacks.execute("DELETE FROM t")

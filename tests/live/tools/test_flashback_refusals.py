@@ -1,4 +1,4 @@
-"""``flashback`` on live servers: rows that have changed since, and what is refused."""
+"""``flashback`` on live servers: rows that changed after the window, and rejected changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.tools.flashbacks import (
 pytestmark = pytest.mark.one_server
 
 
-# --- rows that have changed since: what is done after the window
+# --- rows that changed after the window
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.one_server
         ("UPDATE t SET v = 'NEW' WHERE id = 1", ["id=1: update"]),
     ],
 )
-def test_rows_that_have_changed_since_are_listed_and_nothing_is_applied(
+def test_rows_changed_after_the_window_are_listed_and_stop_the_flashback(
     flashbacks: Flashbacks, later: str, listed: list[str]
 ) -> None:
     flashbacks.execute(*CREATE)
@@ -49,7 +49,7 @@ def test_rows_that_have_changed_since_are_listed_and_nothing_is_applied(
     assert flashbacks.shown() == after
 
 
-def test_a_row_that_is_again_as_the_window_left_it_is_undone(flashbacks: Flashbacks) -> None:
+def test_row_changed_back_after_the_window_is_undone(flashbacks: Flashbacks) -> None:
     flashbacks.execute(*CREATE)
     before = flashbacks.shown()
     flashbacks.begin()
@@ -60,7 +60,7 @@ def test_a_row_that_is_again_as_the_window_left_it_is_undone(flashbacks: Flashba
     assert flashbacks.shown() == before
 
 
-def test_a_key_in_other_letters_is_another_row(flashbacks: Flashbacks) -> None:
+def test_key_changed_in_case_after_the_window_stops_the_flashback(flashbacks: Flashbacks) -> None:
     flashbacks.execute(
         "CREATE TABLE t (k VARCHAR(9) PRIMARY KEY, v INT) CHARSET latin1",
         "INSERT INTO t VALUES ('a', 1)",
@@ -75,7 +75,9 @@ def test_a_key_in_other_letters_is_another_row(flashbacks: Flashbacks) -> None:
     assert flashbacks.execute("SELECT k, v FROM t") == [("A", 2)]
 
 
-def test_children_that_came_since_are_not_deleted_by_a_cascade(flashbacks: Flashbacks) -> None:
+def test_children_added_after_the_window_are_not_deleted_by_a_cascade(
+    flashbacks: Flashbacks,
+) -> None:
     flashbacks.execute(*PARENT_AND_CHILD)
     flashbacks.begin()
     flashbacks.execute("INSERT INTO p VALUES (2, 2)")
@@ -87,7 +89,7 @@ def test_children_that_came_since_are_not_deleted_by_a_cascade(flashbacks: Flash
     assert flashbacks.execute("SELECT COUNT(*) FROM c") == [(1,)]
 
 
-# --- what is refused: (tables, changes, text of the error)
+# --- changes that are rejected: (tables, changes, text of the error)
 REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "DDL": (CREATE, ("DELETE FROM t", "ALTER TABLE t ADD c INT"), "ALTER TABLE t ADD c INT"),
     "DDL before": (CREATE, ("ALTER TABLE t ADD c INT", "DELETE FROM t"), "in the window"),
@@ -149,7 +151,9 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_undone_exactly_is_refused(flashbacks: Flashbacks, case: str) -> None:
+def test_changes_that_cannot_be_undone_exactly_are_rejected(
+    flashbacks: Flashbacks, case: str
+) -> None:
     create, changes, text = REFUSED[case]
     flashbacks.execute(*create)
     flashbacks.begin()
@@ -161,7 +165,7 @@ def test_what_cannot_be_undone_exactly_is_refused(flashbacks: Flashbacks, case: 
     assert flashbacks.shown() == after
 
 
-def test_partial_updates_of_json_are_refused(mysql9: Server) -> None:
+def test_flashback_of_partial_json_updates_is_rejected(mysql9: Server) -> None:
     with Flashbacks.on(mysql9, "flashback_partial") as flashbacks:
         flashbacks.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
@@ -176,7 +180,9 @@ def test_partial_updates_of_json_are_refused(mysql9: Server) -> None:
         assert (shown.exit_code, "PARTIAL_JSON" in shown.output) == (1, True), shown.output
 
 
-def test_ddl_of_other_tables_and_before_the_window_is_no_obstacle(flashbacks: Flashbacks) -> None:
+def test_ddl_before_the_window_or_of_other_tables_does_not_prevent_flashback(
+    flashbacks: Flashbacks,
+) -> None:
     flashbacks.execute(*CREATE)
     flashbacks.begin()
     flashbacks.execute("DELETE FROM t", "CREATE TABLE other (i INT)", "ALTER TABLE other ADD j INT")
@@ -197,21 +203,21 @@ def test_ddl_of_other_tables_and_before_the_window_is_no_obstacle(flashbacks: Fl
         (("--gtids", "nonsense"), "--gtids"),
     ],
 )
-def test_a_wrong_argument_is_named(
+def test_wrong_flashback_argument_is_named_in_the_error(
     flashbacks: Flashbacks, arguments: tuple[str, ...], text: str
 ) -> None:
     shown = flashbacks.run(*arguments)
     assert (shown.exit_code, text in shown.output) == (2, True), shown.output
 
 
-def test_a_table_that_does_not_exist_is_named(flashbacks: Flashbacks) -> None:
+def test_missing_flashback_table_is_named_in_the_error(flashbacks: Flashbacks) -> None:
     shown = flashbacks.run("--since", "10m", tables=f"{flashbacks.database}.missing")
     assert (shown.exit_code, "missing" in shown.output) == (1, True)
 
 
-# MySQL shows triggers by the same privilege in all versions.
+# All MySQL versions show triggers by the same privilege.
 @pytest.mark.parametrize("flashbacks", ["mysql56", "mariadb"], indirect=True)
-def test_an_account_that_cannot_see_triggers_is_refused(flashbacks: Flashbacks) -> None:
+def test_flashback_without_trigger_grant_is_rejected(flashbacks: Flashbacks) -> None:
     flashbacks.execute(
         *CREATE,
         "CREATE USER 'undoer'@'%' IDENTIFIED BY 'undo'",

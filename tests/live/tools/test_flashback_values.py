@@ -1,8 +1,7 @@
-"""What could make `flashback` write another row than there was, unseen: values, and equal rows.
+"""Values and equal rows that could make `flashback` write a wrong row without an error.
 
-After the undo, two things must be as before: what SELECT shows, and the bytes of the row images
-that the server logs. The images of the undo are those of the changes, with before and after
-exchanged.
+After the undo, SELECT must show the same as before. The row images that the server logs for the
+undo must be those of the changes, with before and after exchanged.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _types(server: Server) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("key", ["id INT PRIMARY KEY", "id INT"], ids=["keyed", "keyless"])
-def test_every_type_has_the_bytes_again_that_it_had(flashbacks: Flashbacks, key: str) -> None:
+def test_flashback_restores_the_values_of_every_type(flashbacks: Flashbacks, key: str) -> None:
     types = _types(flashbacks.server)
     names = []
     for number, (kind, values) in enumerate(types):
@@ -107,7 +106,7 @@ def test_every_type_has_the_bytes_again_that_it_had(flashbacks: Flashbacks, key:
         flashbacks.execute(f"CREATE TABLE {table} ({key}, v {kind}) CHARSET utf8mb4")
         rows = ", ".join(f"({at}, {value})" for at, value in enumerate([*values, "NULL"]))
         flashbacks.execute(f"INSERT INTO {table} VALUES {rows}")
-        # Rows that differ in nothing but the value, of which the right one must be found.
+        # Rows that differ only in the value, so that the undo has to find the right one.
         same = ", ".join(f"(99, {value})" for value in (*values, "NULL"))
         if "PRIMARY" not in key:
             flashbacks.execute(f"INSERT INTO {table} VALUES {same}")

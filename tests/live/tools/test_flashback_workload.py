@@ -19,13 +19,13 @@ from helpers.tools.flashbacks import Flashbacks, every_server_fixture
 from helpers.writers.workload import Workload
 
 CHANGES = 10_000
-# Not `counters`, whose engine has no transactions.
+# Without `counters`, whose engine has no transactions.
 TABLES = ("customers", "orders", "order_lines", "audit")
 
 
 @contextmanager
 def between_commits(server: Server) -> Iterator[None]:
-    """No transaction commits meanwhile."""
+    """Let no transaction commit inside the context."""
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("FLUSH TABLES WITH READ LOCK")
         yield
@@ -33,7 +33,7 @@ def between_commits(server: Server) -> Iterator[None]:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", every_server_fixture())
-def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
+def test_flashback_undoes_the_last_10_000_changes_of_a_workload_exactly(
     request: pytest.FixtureRequest, name: str
 ) -> None:
     server: Server = request.getfixturevalue(name)
@@ -47,7 +47,7 @@ def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
                 flashbacks.begin()
                 before = flashbacks.shown(*TABLES)
                 begun = workload.changes
-            # Some changes are of tables that are not undone, and of rows that were rolled back.
+            # Some changes are made to other tables or rolled back; they are not undone.
             while workload.changes < begun + CHANGES * 3 // 2:
                 sleep(0.05)
             workload.allow(0)
@@ -63,7 +63,7 @@ def test_the_last_10_000_changes_of_a_workload_are_undone_exactly(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("has_key", [True, False], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("name", every_server_fixture())
-def test_random_values_of_every_type_are_undone_exactly(
+def test_flashback_undoes_random_changes_of_every_type_exactly(
     request: pytest.FixtureRequest, name: str, has_key: bool
 ) -> None:
     server: Server = request.getfixturevalue(name)

@@ -1,4 +1,4 @@
-"""``inspect --host``: a live server's binlog, with the columns that the server knows."""
+"""The ``inspect --host`` command: a live server's binlog, with column names from the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.fixture
 def connection(any_server: Server, tmp_path: Path) -> list[str]:
-    """The flags that name the server."""
+    """Return the flags that name the server."""
     password = tmp_path / "password"
     password.write_text(any_server.password)
     return [
@@ -40,7 +40,7 @@ def objects(*arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def files(any_server: Server, any_database: str) -> list[str]:
-    """Two files: the CREATE TABLE is in neither."""
+    """Return the names of two files; neither contains the CREATE TABLE."""
     any_server.execute(
         f"CREATE TABLE {any_database}.t (id INT UNSIGNED PRIMARY KEY, e ENUM('a', 'é'))"
         " CHARACTER SET utf8mb4"
@@ -53,7 +53,7 @@ def files(any_server: Server, any_database: str) -> list[str]:
     return names
 
 
-def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
+def test_inspect_of_a_server_equals_its_files_and_adds_column_names(
     any_server: Server,
     any_database: str,
     connection: list[str],
@@ -65,7 +65,7 @@ def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
     if any_server.datadir is None:
         download(any_server, files, folder)
     else:
-        # A dump of MariaDB 11 has no positions by which to tell what is in the file.
+        # A dump of MariaDB 11 has no positions that show what the file contains.
         for name in files:
             shutil.copy(any_server.datadir / name, folder)
     copies = [str(folder / name) for name in files]
@@ -83,7 +83,7 @@ def test_a_servers_events_are_those_of_its_files_and_columns_have_names(
     assert "`e`='é' /* enum */" in inspect(*connection, *files, *tables)
 
 
-def test_the_numbers_of_a_server_are_those_of_its_rows(
+def test_inspect_stats_count_the_rows_of_the_chosen_files(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:
     (told,) = objects(*connection, *files, "--tables", f"{any_database}.t", "--stats")
@@ -91,12 +91,12 @@ def test_the_numbers_of_a_server_are_those_of_its_rows(
     assert told["files"] == files
     (table,) = told["tables"]
     assert table["operations"]["c"]["rows"] == 3
-    # Without names of files, the last one is read.
+    # Without file names, the last file is read.
     (told,) = objects(*connection, "--tables", f"{any_database}.t", "--stats")
     assert told["rows"] == 2
 
 
-def test_bytes_of_a_server_have_names(
+def test_inspect_hexdump_of_a_server_shows_column_names(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:
     shown = inspect(*connection, files[0], "--tables", f"{any_database}.t", "--hexdump")
@@ -105,7 +105,7 @@ def test_bytes_of_a_server_have_names(
 
 
 @pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
-def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
+def test_inspect_selects_mariadb_transactions_up_to_a_gtid(
     any_server: Server, any_database: str, connection: list[str]
 ) -> None:
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
@@ -119,7 +119,7 @@ def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
     )
 
     def shown(*selection: str) -> list[tuple[str, list[int]]]:
-        """The GTID and the rows of each transaction of the table."""
+        """Return the GTID and the rows of each transaction of the table."""
         tables = ["--tables", f"{any_database}.t", "-v"]
         return [
             (each["gtid"], [row["after"]["id"] for row in each["changes"]])
@@ -134,7 +134,7 @@ def test_a_gtid_of_mariadb_selects_its_source_up_to_its_number(
     assert shown("--exclude-gtids", gtids[1]) == whole[2:]
     assert shown("--include-gtids", gtids[2], "--exclude-gtids", gtids[1]) == whole[2:3]
     assert shown("--include-gtids", f"{gtids[0]},{gtids[4]}") == [whole[0], whole[4]]
-    # A GTID of MySQL is none of these.
+    # A MySQL GTID matches none of these transactions.
     of_mysql = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100000"
     assert shown("--include-gtids", of_mysql) == []
     assert shown("--exclude-gtids", of_mysql) == whole

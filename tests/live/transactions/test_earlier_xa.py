@@ -1,4 +1,4 @@
-"""XA COMMIT of what was prepared before a reading began: on real servers."""
+"""XA COMMIT of transactions that were prepared before the read began, on real servers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tables(any_server: Server, any_database: str) -> str:
 
 @pytest.fixture
 def session(any_server: Server, tables: str) -> Iterator[Any]:
-    """Statements of one session."""
+    """Yield a function that runs statements in one session."""
     with any_server.connect(database=tables, autocommit=True) as connection:
         cursor = connection.cursor()
 
@@ -41,12 +41,12 @@ def session(any_server: Server, tables: str) -> Iterator[Any]:
 
 @pytest.fixture
 def xid() -> str:
-    """Of no other test: a server keeps the prepared ones."""
+    """Return an XID that no other test uses, because a server keeps prepared transactions."""
     return f"'{os.urandom(6).hex()}'"
 
 
 def prepares(server: Server) -> bool:
-    """Whether the log has an XA transaction when it is prepared; 5.6 has it when it commits."""
+    """Return whether the server logs XA transactions at XA PREPARE; 5.6 logs them at commit."""
     return not server.version().startswith("5.6")
 
 
@@ -54,7 +54,7 @@ def prepare(run: Xa, xid: str, *statements: str) -> None:
     run(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
 
 
-def test_unwanted_tables(
+def test_xa_commit_of_uncaptured_tables_is_skipped(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
     prepare(session, xid, "INSERT INTO other VALUES (1)")
@@ -62,18 +62,18 @@ def test_unwanted_tables(
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
     session(f"XA COMMIT {xid}")
-    # Of a number that is used again: the nearest counts.
+    # The XID is used again: the XA PREPARE nearest to the commit counts.
     prepare(session, xid, "INSERT INTO other VALUES (2)")
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
     assert stream.latest(start) == start
     end = stream.next_batch(start)
     assert ids(stream.rows(start, end)) == [7]
-    # By a pull, as after a restart.
+    # The batch is fetched, as after a restart.
     assert ids(new_stream(any_server, f"{tables}.t").rows(start, end)) == [7]
 
 
-def test_server_that_is_away_for_longer_than_the_search_tries(
+def test_failed_search_for_prepared_xa_is_tried_again(
     any_server: Server,
     tables: str,
     session: Xa,
@@ -98,14 +98,14 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     insert(any_server, f"{tables}.t", 7)
     soon = stream.latest(start)
     end = stream.next_batch(start)
-    # The tail tries again by itself; on a busy machine it may have been quicker than the question.
+    # The tail retries on its own; on a busy machine it may do so before this call.
     assert soon in (start, end)
     assert ids(stream.rows(start, end)) == [7]
     assert bool(failures) == (not prepares(any_server))
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_wanted_tables(  # noqa: PLR0917 - fixtures
+def test_xa_rows_prepared_earlier_are_delivered_at_commit(  # noqa: PLR0917 - fixtures
     any_server: Server,
     tables: str,
     session: Xa,
@@ -114,7 +114,7 @@ def test_wanted_tables(  # noqa: PLR0917 - fixtures
     caplog: pytest.LogCaptureFixture,
     is_known: bool,
 ) -> None:
-    """Prepared before the stream began, or in an earlier batch; carried, and by a pull."""
+    """They are prepared before the start or in an earlier batch; read inline and fetched."""
     caplog.set_level("INFO")
     insert(any_server, f"{tables}.t", 1)
     if is_known:
@@ -144,10 +144,10 @@ def test_wanted_tables(  # noqa: PLR0917 - fixtures
     assert bool(searched) == (not is_known and prepares(any_server))
 
 
-def test_tables_that_a_checkpoint_did_not_want(
+def test_prepared_xa_rows_of_newly_captured_table_are_delivered(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
-    """Its pending transactions hold no rows of the tables that were wanted then."""
+    """The offset's pending transaction has no rows of the tables that were captured then."""
     first = new_stream(any_server, f"{tables}.t")
     start = first.initial()
     first.latest(start)
@@ -163,10 +163,10 @@ def test_tables_that_a_checkpoint_did_not_want(
     assert ids(second.rows(end, second.next_batch(end))) == [1, 7]
 
 
-def test_rolled_back(
+def test_rolled_back_xa_transactions_yield_no_rows(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
-    """Prepared before the start, and never prepared: neither has rows."""
+    """One transaction is prepared before the start, the other one never."""
     prepare(session, xid, "INSERT INTO t VALUES (1)")
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
@@ -177,15 +177,15 @@ def test_rolled_back(
     assert ids(stream.rows(start, stream.next_batch(start))) == [7]
 
 
-def test_rolled_back_with_its_rows_in_the_log(
+def test_logged_rows_of_rolled_back_xa_transaction_are_skipped(
     any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
 ) -> None:
-    """A temporary table that is dropped inside makes a server log what it rolls back."""
+    """The server logs the rolled-back rows because the transaction drops a temporary table."""
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()
     stream.latest(start)
     if any_server.is_mysql9():
-        session("SET xa_detach_on_prepare = OFF")  # else it takes no temporary table
+        session("SET xa_detach_on_prepare = OFF")  # otherwise 9.x rejects the temporary table
     session(
         f"XA START {xid}",
         "INSERT INTO t VALUES (1)",

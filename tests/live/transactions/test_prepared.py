@@ -1,4 +1,4 @@
-"""Prepared SELECTs of a live server that are read to their end, or not."""
+"""Prepared SELECTs of a live server, read to the end or only in part."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.logs.live_log import schemas_of
 from helpers.servers import Server
 from helpers.snapshots.loaded_rows import raw_client
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
@@ -17,15 +18,15 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, S
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 ROWS = 40_000
-# Of an image: null bitmap, id, length, text.
+# Bytes of a row image: null bitmap, id, length, text.
 ROW_SIZE = 1 + 4 + 1 + 200
-# What lies in the buffers on the way can't be ended any more: after 2 MB the rows come slowly.
+# A kill cannot stop rows that are already in buffers: after 2 MB the rows come slowly.
 SLOW = "WHERE id < 10000 OR SLEEP(0.05) = 0 ORDER BY id"
 
 
 @pytest.fixture
 def plan(any_server: Server, any_database: str) -> ResultPlan:
-    """Of a table with more rows than the buffers on the way hold: 8 MB."""
+    """Return the plan of a table of 8 MB, more than the buffers on the way hold."""
     any_server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v CHAR(200) NOT NULL)"
         " CHARACTER SET latin1",
@@ -40,12 +41,14 @@ def plan(any_server: Server, any_database: str) -> ResultPlan:
 
 @pytest.fixture
 def client(any_server: Server, plan: ResultPlan) -> Iterator[ReplicaClient]:
-    # It ends before the database does: a transaction left open would hold the table's lock.
+    # Close it before the database is dropped: an open transaction would lock the table.
     with raw_client(any_server) as client:
         yield client
 
 
-def test_one_after_another(any_server: Server, client: ReplicaClient, plan: ResultPlan) -> None:
+def test_consecutive_prepared_reads_return_all_rows_and_close_statements(
+    any_server: Server, client: ReplicaClient, plan: ResultPlan
+) -> None:
     def held() -> int:
         ((_, count),) = any_server.execute("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
         return int(count)
@@ -58,7 +61,7 @@ def test_one_after_another(any_server: Server, client: ReplicaClient, plan: Resu
     assert held() == before
 
 
-def test_a_query_that_is_killed(
+def test_killed_prepared_query_raises_server_error_and_keeps_connection(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     ((own_id,),) = client.query("SELECT CONNECTION_ID()")
@@ -69,12 +72,12 @@ def test_a_query_that_is_killed(
     with pytest.raises(ServerError, match="failed while reading rows: error 1317") as caught:
         list(parts)
     assert caught.value.code == 1317
-    # The connection is as good as before.
+    # The connection can still be used.
     assert client.query("SELECT 1") == [(1,)]
     assert len(b"".join(read_rows(client, plan, "", row_images))) == ROWS * ROW_SIZE
 
 
-def test_a_connection_that_is_killed(
+def test_killed_connection_during_prepared_read_raises_an_error(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     ((own_id,),) = client.query("SELECT CONNECTION_ID()")
@@ -85,11 +88,11 @@ def test_a_connection_that_is_killed(
         list(parts)
 
 
-def test_a_table_that_is_altered_behind_the_snapshot(
+def test_prepared_read_of_table_altered_after_snapshot_raises_server_error(
     any_server: Server, client: ReplicaClient, plan: ResultPlan
 ) -> None:
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    # MariaDB adds a column without a new table where it may.
+    # Without COPY, MariaDB adds the column without a new table if possible.
     any_server.execute(f"ALTER TABLE {plan.source} ADD COLUMN w INT FIRST, ALGORITHM = COPY")
     with pytest.raises(ServerError) as caught:
         list(read_rows(client, plan, "", row_images))
@@ -98,7 +101,9 @@ def test_a_table_that_is_altered_behind_the_snapshot(
     assert len(b"".join(read_rows(client, plan, "LIMIT 3", row_images))) == 3 * ROW_SIZE
 
 
-def test_a_table_that_is_not_there(client: ReplicaClient, plan: ResultPlan) -> None:
+def test_prepared_read_of_missing_table_raises_server_error(
+    client: ReplicaClient, plan: ResultPlan
+) -> None:
     client.query(f"DROP TABLE {plan.source}")
     with pytest.raises(ServerError, match="failed while preparing") as caught:
         list(read_rows(client, plan))
@@ -106,7 +111,9 @@ def test_a_table_that_is_not_there(client: ReplicaClient, plan: ResultPlan) -> N
     assert client.query("SELECT 1") == [(1,)]
 
 
-def test_a_table_that_may_not_be_read(any_server: Server, plan: ResultPlan) -> None:
+def test_prepared_read_without_select_grant_raises_access_denied_error(
+    any_server: Server, plan: ResultPlan
+) -> None:
     any_server.execute(
         "CREATE USER 'sees_nothing'@'%' IDENTIFIED BY 'x'",
         "GRANT REPLICATION CLIENT ON *.* TO 'sees_nothing'@'%'",
@@ -121,8 +128,9 @@ def test_a_table_that_may_not_be_read(any_server: Server, plan: ResultPlan) -> N
         any_server.execute("DROP USER 'sees_nothing'@'%'")
 
 
-def test_connections_that_are_cut(any_server: Server, plan: ResultPlan) -> None:
-    """Whatever came before is whole rows, in order; nothing ends as if it were the end."""
+def test_broken_connection_yields_whole_rows_then_lost_connection_error(
+    any_server: Server, plan: ResultPlan
+) -> None:
     whole = b""
     with raw_client(any_server) as client:
         whole = b"".join(read_rows(client, plan, "ORDER BY id", row_images))
@@ -140,10 +148,13 @@ def test_connections_that_are_cut(any_server: Server, plan: ResultPlan) -> None:
         assert all(len(part) % ROW_SIZE == 0 for part in got)
 
 
-def test_a_reader_that_gives_up(any_server: Server, plan: ResultPlan) -> None:
+def test_closing_a_client_during_a_prepared_read_ends_its_session(
+    any_server: Server, plan: ResultPlan
+) -> None:
     with raw_client(any_server) as client:
         ((own_id,),) = client.query("SELECT CONNECTION_ID()")
         next(read_rows(client, plan, "", row_images))
-    ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]
-    while own_id in ids:
-        ids = [row[0] for row in any_server.execute("SHOW PROCESSLIST")]
+    wait_until(
+        lambda: own_id not in [row[0] for row in any_server.execute("SHOW PROCESSLIST")],
+        "the session ends",
+    )

@@ -1,4 +1,4 @@
-"""Random XA histories on real servers: the stream's rows are what SELECT shows."""
+"""Random XA histories on real servers: the stream's rows equal SELECT's."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])
 KINDS: dict[str, type[LocalServer]] = {
     kind.name: kind for kind in (MySQL57Server, MySQL9Server, MariaDBServer, MariaDB11Server)
 }
-# Also prepared transactions survive a kill.
+# With these options, prepared transactions survive a kill, too.
 DURABLE = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server to restart, for all histories of its kind."""
+    """Yield a restartable server for all histories of its kind."""
     kind = KINDS[request.param]
     need(kind)
     options = [*DURABLE, "--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
@@ -48,7 +48,7 @@ def apply(held: dict[int, str], rows: list[dict[str, Any]]) -> None:
 
 
 class Reading:
-    """A stream that is restarted now and then; each batch is read twice."""
+    """A stream that is sometimes restarted; each batch is read twice."""
 
     def __init__(self, server: Server, tables: str, random: Random) -> None:
         self._server, self._tables, self._random = server, tables, random
@@ -70,7 +70,7 @@ class Reading:
         self._take(self._spark.latest(self._at))
 
     def until(self, value: int) -> None:
-        """Until the row with this id has come."""
+        """Read until the row with this id is delivered."""
 
         def has_come() -> bool:
             self._take(self._spark.latest(self._at))
@@ -95,16 +95,18 @@ class Reading:
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("number", range(50))
-def test_random_histories(own: LocalServer, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_random_xa_histories_equal_select(
+    own: LocalServer, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     seed = SEED + number
     random = Random(seed)
-    # Some of them keep no events of what is prepared.
+    # With the smaller limits, events of prepared transactions are not kept.
     monkeypatch.setattr(prepared_transactions, "_MAX_BYTES", random.choice([8 << 20, 600, 0]))
     database = f"xa_{number}"
     own.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}")
 
     def crash() -> None:
-        # 5.7 loses a commit in one phase that was not flushed, which its binlog has.
+        # 5.7 loses a one-phase commit that was not flushed, although its binlog contains it.
         own.execute("FLUSH ENGINE LOGS")
         own.kill()
         own.start()

@@ -1,4 +1,4 @@
-"""Every code of every character set: our decoders against two servers' own conversion."""
+"""Every code of every character set: the decoders give what the servers convert it to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_text(raw: bytes) -> bool:
 
 @pytest.mark.parametrize("server_name", every_server())
 @pytest.mark.parametrize("charset", SWEPT)
-def test_every_code_has_the_characters_that_select_shows(
+def test_every_character_code_decodes_as_in_select(
     server_name: str, charset: str, request: pytest.FixtureRequest
 ) -> None:
     server: Server = request.getfixturevalue(server_name)
@@ -34,12 +34,12 @@ def test_every_code_has_the_characters_that_select_shows(
             found: str | None = decode(code)
         except MalformedEventError:
             found = None
-        # Surrogates are stored in ucs2 and utf32, and SELECT shows bytes that are no UTF-8; 9.7's
-        # CONVERT makes an empty text of them.
+        # ucs2 and utf32 store surrogates, for which SELECT shows bytes that are not UTF-8.
+        # CONVERT on 9.7 makes them an empty text.
         if found != (expected.decode("utf-8") if _is_text(expected) else None):
             differing[code.hex()] = (found, expected)
     assert not differing, f"{len(differing)} differ: {list(differing.items())[:10]}"
 
-    # A text of all codes, in which every code has neighbours to be mistaken with.
+    # A text of all codes, so that each code has neighbors that could be mistaken for parts of it.
     text = {code: raw for code, raw in shown.items() if _is_text(raw)}
     assert decode(b"".join(text)) == b"".join(text.values()).decode("utf-8")

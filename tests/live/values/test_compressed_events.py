@@ -1,4 +1,4 @@
-"""MariaDB's compressed events, which are larger than what they take in the log."""
+"""MariaDB's compressed events, which are larger than their part of the binlog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 
-def test_pulled_and_carried(mariadb: Server) -> None:
+def test_compressed_events_in_fetched_and_inline_ranges_equal_select(mariadb: Server) -> None:
     mariadb.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}",
         f"CREATE DATABASE {DATABASE}",

@@ -1,6 +1,6 @@
-"""JSON documents read by SELECT are what the log has of them, with the types of their numbers.
+"""JSON documents read by SELECT equal those in the binlog, with the types of their numbers.
 
-SELECT shows text: these documents hold numbers of every type that look alike in it.
+SELECT returns text; these documents contain numbers of every type that look alike in it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def assert_loaded_as_streamed(server: Server, database: str, documents: list[str
         assert assert_same_rows(schema, own, images, payload) == len(documents) + 1, name
 
 
-def test_numbers_that_look_alike(server: Server, scratch: str) -> None:
+def test_json_numbers_in_snapshot_equal_streamed_ones(server: Server, scratch: str) -> None:
     documents = [f"CAST({value} AS JSON)" for value in NUMBERS.values()]
     documents += [_object(a=value, b=f"JSON_ARRAY({value}, 1)") for value in NUMBERS.values()]
     documents.append(f"JSON_ARRAY({', '.join(NUMBERS.values())})")
@@ -134,22 +134,26 @@ def test_numbers_that_look_alike(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, documents)
 
 
-def test_numbers_behind_odd_keys(server: Server, scratch: str) -> None:
+def test_json_numbers_under_unusual_keys_in_snapshot_equal_streamed_ones(
+    server: Server, scratch: str
+) -> None:
     documents = [_parsed({key: [1, 1.5, {key: 2.5}]}) for key in ODD_KEYS]
     documents.append(_parsed({"": {"": [0.5, {"": 1.5, "a": 2.5}]}, "a": {"": 7}}))
     documents.append("JSON_OBJECT('', 1.5, 'a', JSON_ARRAY(JSON_OBJECT('', 2.5), 3.5e0))")
     assert_loaded_as_streamed(server, scratch, documents)
 
 
-def test_values_that_json_does_not_have(server: Server, scratch: str) -> None:
+def test_non_json_values_of_documents_in_snapshot_equal_streamed_ones(
+    server: Server, scratch: str
+) -> None:
     documents = [f"JSON_ARRAY({value})" for value in OTHERS]
     documents += [_object(a=value, b="1.5") for value in OTHERS]
     documents.append(f"JSON_ARRAY({', '.join(OTHERS)})")
     assert_loaded_as_streamed(server, scratch, documents)
 
 
-def test_sizes_at_which_the_layout_changes(server: Server, scratch: str) -> None:
-    """The bytes are the log's: lengths of 7 and 14 bits, offsets of 16 bits, and keys of 64 KiB."""
+def test_json_documents_at_layout_limits_equal_binlog_images(server: Server, scratch: str) -> None:
+    """The bytes equal the binlog's: 7- and 14-bit lengths, 16-bit offsets and keys of 64 KiB."""
     documents = [
         f"{make}(REPEAT('x', {size + more}){rest})"
         for size in (127, 16_383, 65_535 - 12)
@@ -165,7 +169,7 @@ def test_sizes_at_which_the_layout_changes(server: Server, scratch: str) -> None
     for at in range(98):
         deepest = [deepest] if at % 2 else {"k": deepest}
     documents.append(_parsed(deepest))
-    # Without the types of its numbers: there are more than are asked for.
+    # Without the types of the numbers: there are more numbers than the query asks for.
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, j JSON)")
         for document in documents:
@@ -175,7 +179,9 @@ def test_sizes_at_which_the_layout_changes(server: Server, scratch: str) -> None
     assert_same_images(server, schema, select_images(server, schema), own)
 
 
-def test_documents_with_more_numbers_than_are_asked_for(server: Server, scratch: str) -> None:
+def test_json_documents_above_number_limit_equal_streamed_ones(
+    server: Server, scratch: str
+) -> None:
     many = MOST_IN_DOCUMENT + 100
     documents = [
         _parsed([0.5 + at for at in range(many)]),
@@ -187,7 +193,7 @@ def test_documents_with_more_numbers_than_are_asked_for(server: Server, scratch:
     assert_loaded_as_streamed(server, scratch, documents)
 
 
-def test_documents_of_ever_other_keys(server: Server, scratch: str) -> None:
+def test_json_documents_above_path_limit_equal_streamed_ones(server: Server, scratch: str) -> None:
     documents = [
         _parsed({f"key{number}_{at}": at + 0.5 for at in range(60)}) for number in range(50)
     ]
@@ -195,8 +201,10 @@ def test_documents_of_ever_other_keys(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, documents)
 
 
-def test_types_that_nobody_can_tell(server: Server, scratch: str) -> None:
-    """Decimals beyond those that are asked for: no guess. In texts they are right."""
+def test_too_many_decimals_in_variant_raise_unrepresentable_value_error(
+    server: Server, scratch: str
+) -> None:
+    """Decimals beyond those that the query asks for are not guessed; JSON texts are right."""
     many = ", ".join(f"{at}.25" for at in range(MOST_IN_DOCUMENT + 100))
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
@@ -213,7 +221,7 @@ def test_types_that_nobody_can_tell(server: Server, scratch: str) -> None:
 
 
 class _Older:
-    """A connection to a server that does not know JSON_STORAGE_SIZE, as those before 5.7.22."""
+    """A connection to a server without JSON_STORAGE_SIZE, such as MySQL before 5.7.22."""
 
     def __init__(self, client: ReplicaClient) -> None:
         self._client = client
@@ -224,7 +232,9 @@ class _Older:
         return self._client.prepared(sql.replace("JSON_STORAGE_SIZE", "JSON_NO_SUCH_FUNCTION"))
 
 
-def test_a_server_that_does_not_tell_sizes(server: Server, scratch: str) -> None:
+def test_server_without_json_storage_size_gives_equal_documents(
+    server: Server, scratch: str
+) -> None:
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
         "INSERT INTO t VALUES (1, JSON_ARRAY(1.5, 1.5e0, 1, 1e0)), (2, NULL)",
@@ -243,7 +253,7 @@ def test_a_server_that_does_not_tell_sizes(server: Server, scratch: str) -> None
         list(read_rows(_Older(client), plan, "ORDER BY id", RowImages))
 
 
-def test_a_json_column_that_is_excluded(server: Server, scratch: str) -> None:
+def test_excluded_json_column_is_left_out_of_snapshot_rows(server: Server, scratch: str) -> None:
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, j JSON, k JSON)",
         "INSERT INTO t VALUES (1, '[1.5]', JSON_ARRAY(2.5)), (2, '[2.5]', NULL)",

@@ -1,4 +1,4 @@
-"""Masked columns of live servers, in every payload and in snapshots: compared with SELECT."""
+"""Masked columns of live servers, in every payload, compared with SELECT."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHANGES = (
     "UPDATE {t} SET plain = 9 WHERE id = 2",
     "DELETE FROM {t} WHERE id = 3",
 )
-# As payload=json shows them: times with a T, and of bytes the bytes themselves.
+# SELECT expressions for the values of payload=json: times with a T, and bytes as they are.
 COLUMNS = {
     "id": "id",
     "email": "email",
@@ -95,7 +95,7 @@ def images(rows: list[dict[str, Any]], payload: str) -> list[tuple[str, Any, Any
 @pytest.mark.parametrize("implementation", ["c", "python"])
 @pytest.mark.parametrize("payload", ["json", "struct", "variant"])
 @pytest.mark.parametrize("masks", [ALL_HASHED, MIXED], ids=["hashed", "mixed"])
-def test_each_type_equals_select_masked(
+def test_masked_columns_of_every_type_equal_masked_select(
     any_server: Server,
     any_database: str,
     queries: list[Query],
@@ -129,7 +129,7 @@ def test_each_type_equals_select_masked(
     ]
 
 
-def test_documents_and_partial_updates_of_them_are_masked(
+def test_json_documents_and_their_partial_updates_are_masked(
     mysql9: Server, queries: list[Query]
 ) -> None:
     with new_database(mysql9, "masked_documents") as database:
@@ -161,7 +161,7 @@ def test_documents_and_partial_updates_of_them_are_masked(
         ({"u.email": "hash"}, "no such table is captured"),
     ],
 )
-def test_a_mask_that_does_not_fit_its_table_is_refused_at_the_start(
+def test_mask_that_does_not_fit_its_table_is_rejected_at_start(
     any_server: Server,
     any_database: str,
     queries: list[Query],
@@ -183,7 +183,7 @@ def test_a_mask_that_does_not_fit_its_table_is_refused_at_the_start(
         query.start()
 
 
-def test_a_masked_column_that_is_renamed_stops_the_read(
+def test_rename_of_masked_column_raises_option_error_without_its_values(
     any_server: Server, any_database: str, queries: list[Query]
 ) -> None:
     table = f"{any_database}.t"
@@ -201,7 +201,7 @@ def test_a_masked_column_that_is_renamed_stops_the_read(
     assert "bob" not in str(caught.value)
 
 
-def test_a_value_that_cannot_be_decoded_is_in_no_error() -> None:
+def test_error_for_invalid_masked_value_does_not_contain_the_value() -> None:
     column = ColumnSchema("born", "date")
     codec = masked_codec(
         temporals.date("column `born`"), Masking(Mask("hash"), column, SECRET.encode())

@@ -1,4 +1,4 @@
-"""Columns that the log does not hold, and dates that a struct can't hold: a field for each."""
+"""Columns that the binlog lacks, and dates that a struct cannot store: a field for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_server
 CHANGES = (
     "SET SESSION sql_mode = '', time_zone = '+00:00'",
     "SET SESSION binlog_row_image = 'MINIMAL'",
-    # A name with the sign that stands before the text of a date.
+    # A name with the sign that precedes the text of a date.
     "CREATE TABLE t (id INT PRIMARY KEY, d DATE, a INT, dt DATETIME(3), `x=y` TIMESTAMP NULL)",
     "INSERT INTO t VALUES (1, '0000-00-00', 1, '2026-11-00', '2026-11-20')",
     "INSERT INTO t VALUES (2, '2026-11-20', 2, '2026-11-20', 0)",
@@ -36,7 +36,7 @@ NOT_THE_KEY = ["before.d", "before.a", "before.dt", "before.x=y"]
 FEBRUARY = "dt=2026-02-00 00:00:00.000"
 ZERO = "x=y=0000-00-00 00:00:00"
 ONLY_D = [*NOT_THE_KEY, "after.id", "after.a", "after.dt", "after.x=y"]
-# Of each row: what is missing, and the invalid dates.
+# For each row: the missing columns, and the invalid dates.
 EXPECTED: list[tuple[list[str] | None, list[str] | None]] = [
     (None, ["after.d=0000-00-00", "after.dt=2026-11-00 00:00:00.000"]),
     (None, [f"after.{ZERO}"]),
@@ -52,7 +52,7 @@ EXPECTED: list[tuple[list[str] | None, list[str] | None]] = [
 
 @pytest.mark.parametrize("implementation", ["kernel", "python"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_has_its_own_field(
+def test_missing_columns_and_invalid_dates_have_separate_fields(
     any_server: Server, any_database: str, kind: str, implementation: str
 ) -> None:
     start = any_server.position()
@@ -66,7 +66,7 @@ def test_each_has_its_own_field(
     assert found.error is None
     rows: list[dict[str, Any]] = [row for batch in found.batches for row in batch.to_pylist()]
     assert [(row["source"]["missing"], row["source"]["invalid_dates"]) for row in rows] == [
-        # JSON and variants hold any date, as a text.
+        # JSON and variants store any date as a text.
         (missing, invalid if kind == "struct" else None)
         for missing, invalid in EXPECTED
     ]

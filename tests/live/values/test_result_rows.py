@@ -1,6 +1,6 @@
-"""Rows read by SELECT are the rows that the log has of them: the same images, the same values.
+"""Rows read by SELECT equal the rows in the binlog: the same images and the same values.
 
-Each table is copied by one INSERT … SELECT, whose events are the server's own idea of the rows; the
+Each table is copied by one INSERT … SELECT, whose events contain the server's own row images. The
 copy is then read by a prepared SELECT.
 """
 
@@ -50,7 +50,7 @@ def scratch(server: Server) -> Iterator[str]:
 
 
 def assert_loaded_as_streamed(server: Server, database: str, *names: str) -> list[TableSchema]:
-    """Images byte for byte, and what both decoders make of them in three payloads."""
+    """Compare images byte by byte, and the rows that both decoders make of them per payload."""
     schemas, events = copied(server, database, names)
     assert len(schemas) == len(names)
     for schema in schemas:
@@ -65,7 +65,7 @@ def assert_loaded_as_streamed(server: Server, database: str, *names: str) -> lis
 
 
 @pytest.mark.sample(1)
-def test_every_type_and_value(server: Server, scratch: str) -> None:
+def test_snapshot_rows_of_every_type_equal_streamed_rows(server: Server, scratch: str) -> None:
     kinds = list(dict.fromkeys(kind for kind, _ in LINES))
     names = [f"t{number}" for number in range(len(kinds))]
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
@@ -78,7 +78,7 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, *names)
 
 
-# What MySQL 5.6 and MariaDB can't have, or have otherwise: JSON, gb18030, generated columns.
+# Not possible or different on MySQL 5.6 and MariaDB: JSON, gb18030, generated columns.
 MISSING_ELSEWHERE = {
     "charsets.t_gb18030",
     "conversions.t6",
@@ -89,15 +89,17 @@ MISSING_ELSEWHERE = {
     "virtual_columns.stamped",
     "virtual_columns.triggered",
 }
-# MySQL 9 rejects its labels, which are too long.
+# MySQL 9 rejects the labels of this table, which are too long.
 MISSING_ON_MYSQL9 = {"strings.many_labels"}
-# The time when it was written is in it.
+# The table contains the time at which it was written.
 WRITTEN_NOW = {"virtual_columns.stamped"}
 
 
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("scenario", ALL_SCENARIOS)
-def test_captured_tables(server: Server, scenario: str) -> None:
+def test_snapshot_rows_of_recorded_tables_equal_streamed_rows(
+    server: Server, scenario: str
+) -> None:
     described, refused = restore(server, scenario)
     database = described["database"]
     is_mysql9 = server.version().startswith("9.")
@@ -131,7 +133,9 @@ def test_captured_tables(server: Server, scenario: str) -> None:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(20))
-def test_random_tables(server: Server, scratch: str, seed: int) -> None:
+def test_snapshot_rows_of_random_tables_equal_streamed_rows(
+    server: Server, scratch: str, seed: int
+) -> None:
     choices = random.Random(f"{server.name} {seed}")
     table = RandomTable.make(choices, columns=14)
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
@@ -142,7 +146,7 @@ def test_random_tables(server: Server, scratch: str, seed: int) -> None:
 
 
 SET_OF_64 = "SET(" + ",".join(f"'s{at}'" for at in range(64)) + ")"
-# (type, SQL literals), where others go wrong; in a server whose clients may set any date.
+# (type, SQL literals) that other readers get wrong; inserted with invalid dates allowed.
 ODD = {
     "DATE": ("'2026-02-31'", "'0000-00-00'", "'2026-00-00'", "'2026-11-00'", "'0000-01-01'"),
     "DATETIME": ("'2026-02-31 23:59:59'", "'0000-00-00 00:00:00'", "'2026-00-31 00:00:01'"),
@@ -193,7 +197,7 @@ ODD = {
 }
 
 
-def test_odd_values(server: Server, scratch: str) -> None:
+def test_snapshot_rows_with_edge_values_equal_streamed_rows(server: Server, scratch: str) -> None:
     names = [f"t{number}" for number in range(len(ODD))]
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
@@ -208,8 +212,10 @@ def test_odd_values(server: Server, scratch: str) -> None:
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("columns", [1, 5, 6, 7, 8, 250, 251, 252, 256, 300, 2500])
-def test_wide_tables(server: Server, scratch: str, columns: int) -> None:
-    """Numbers of columns at which lengths and bitmaps grow, and NULLs everywhere."""
+def test_snapshot_rows_of_wide_tables_equal_streamed_rows(
+    server: Server, scratch: str, columns: int
+) -> None:
+    """Column counts at which lengths and bitmaps grow, with NULLs in all columns."""
     choices = random.Random(columns)
     listed = ", ".join(f"c{at} TINYINT" for at in range(columns))
     rows = [["NULL"] * columns, ["1"] * columns] + [
@@ -223,21 +229,21 @@ def test_wide_tables(server: Server, scratch: str, columns: int) -> None:
     assert_loaded_as_streamed(server, scratch, "t")
 
 
-# Of a row packet, without its BLOB: null bitmap, id, length.
+# Bytes of a row packet before its BLOB: header, null bitmap, id, length.
 HEAD = 1 + 1 + 4 + 4
 LARGE = [
-    *range((1 << 19) - 16, (1 << 19) + 3),  # what the buffer holds
-    *range((1 << 24) - 1 - HEAD - 2, (1 << 24) - 1 - HEAD + 3),  # one packet
+    *range((1 << 19) - 16, (1 << 19) + 3),  # around the buffer's size
+    *range((1 << 24) - 1 - HEAD - 2, (1 << 24) - 1 - HEAD + 3),  # around the size of one packet
     (1 << 24) - 1,
     1 << 24,
-    (1 << 25) - 2 - HEAD - 5,  # two
+    (1 << 25) - 2 - HEAD - 5,  # two packets
     40_000_000,
 ]
 
 
 @pytest.fixture
 def large_packets(server: Server) -> Iterator[None]:
-    """For new connections."""
+    """Allow large packets in new connections."""
     ((before,),) = server.execute("SELECT @@GLOBAL.max_allowed_packet")
     server.execute("SET GLOBAL max_allowed_packet = 268435456")
     yield
@@ -246,7 +252,9 @@ def large_packets(server: Server) -> Iterator[None]:
 
 @pytest.mark.usefixtures("large_packets")
 @pytest.mark.sample(1)
-def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
+def test_snapshot_rows_larger_than_a_packet_equal_binlog_images(
+    server: Server, scratch: str
+) -> None:
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v LONGBLOB) ENGINE=MyISAM")
         start = server.position()
@@ -259,7 +267,9 @@ def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
     assert_same_images(server, schema, images, log_events(server, start, scratch))
 
 
-def test_generated_columns(server: Server, scratch: str) -> None:
+def test_snapshot_rows_with_generated_columns_equal_streamed_rows(
+    server: Server, scratch: str
+) -> None:
     if server.name == "mysql56":
         pytest.skip("MySQL 5.6 has no generated columns")
     server.execute(
@@ -273,13 +283,13 @@ def test_generated_columns(server: Server, scratch: str) -> None:
     assert_loaded_as_streamed(server, scratch, "t")
 
 
-def test_an_empty_table(server: Server, scratch: str) -> None:
+def test_snapshot_of_empty_table_yields_no_rows(server: Server, scratch: str) -> None:
     server.execute("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('a'))", database=scratch)
     (schema,) = schemas_of(server, scratch)
     assert select_images(server, schema) == []
 
 
-def test_excluded_columns(server: Server, scratch: str) -> None:
+def test_snapshot_rows_leave_out_excluded_columns(server: Server, scratch: str) -> None:
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a LONGBLOB NOT NULL, b SET('x','y'), c DATE)",
         "INSERT INTO t VALUES (1, 'aaa', 'x,y', '2026-01-01'), (2, '', NULL, NULL)",
@@ -294,7 +304,7 @@ def test_excluded_columns(server: Server, scratch: str) -> None:
         assert assert_same_rows(schema, events_of(schema, events), images, payload) == 2
 
 
-def test_global_settings_change_nothing(server: Server, scratch: str) -> None:
+def test_global_settings_do_not_change_snapshot_rows(server: Server, scratch: str) -> None:
     hostile = {
         "sql_mode": "'PAD_CHAR_TO_FULL_LENGTH,ANSI_QUOTES,NO_ZERO_DATE,NO_BACKSLASH_ESCAPES'",
         "time_zone": "'+05:00'",
@@ -321,8 +331,10 @@ def test_global_settings_change_nothing(server: Server, scratch: str) -> None:
     assert_same_images(server, schema, images, events_of(schema, events))
 
 
-def test_texts_that_the_server_converts_are_refused(server: Server, scratch: str) -> None:
-    """In a session that is none for raw rows."""
+def test_texts_converted_by_the_server_raise_schema_mismatch_error(
+    server: Server, scratch: str
+) -> None:
+    """The session is not set up for raw rows, so the server converts texts."""
     server.execute("CREATE TABLE t (c CHAR(9) CHARACTER SET latin1)", database=scratch)
     (schema,) = schemas_of(server, scratch)
     with (
@@ -343,7 +355,9 @@ def test_texts_that_the_server_converts_are_refused(server: Server, scratch: str
         ("MODIFY b CHAR(9) CHARACTER SET utf8", "`b` .char.: expected texts in latin1 .* utf8;"),
     ],
 )
-def test_a_changed_table_is_refused(server: Server, scratch: str, change: str, found: str) -> None:
+def test_column_type_changed_before_select_raises_schema_mismatch_error(
+    server: Server, scratch: str, change: str, found: str
+) -> None:
     server.execute(
         "CREATE TABLE t (a INT, b CHAR(9) CHARACTER SET latin1)",
         "INSERT INTO t VALUES (1, 'b')",
@@ -355,8 +369,8 @@ def test_a_changed_table_is_refused(server: Server, scratch: str, change: str, f
         list(read_rows(client, ResultPlan.make(schema)))
 
 
-def test_temporals_from_before_5_6(mariadb: Server) -> None:
-    """Their images are laid out as today's, and the values are the same."""
+def test_snapshot_temporals_in_the_layout_before_5_6_equal_streamed_ones(mariadb: Server) -> None:
+    """The snapshot's images have the current layout, and the values are the same."""
     with new_database(mariadb, "result_rows_old") as database:
         mariadb.execute("SET GLOBAL mysql56_temporal_format = 0")
         try:

@@ -32,7 +32,7 @@ def changes(rows: list[dict[str, Any]], payload: str) -> list[tuple[str, Any, An
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_a_row_that_enters_is_inserted_and_one_that_leaves_is_deleted(
+def test_row_entering_the_row_filter_is_an_insert_and_leaving_it_a_delete(
     any_server: Server,
     any_database: str,
     queries: list[Query],
@@ -48,7 +48,7 @@ def test_a_row_that_enters_is_inserted_and_one_that_leaves_is_deleted(
         any_server.execute(
             f"INSERT INTO {table} VALUES (1, 'DE', 0, 1), (2, 'FR', 0, 1), (3, NULL, 0, 1),"
             " (4, 'DE', 1, 1), (5, 'DE', NULL, 1), (6, 'DE', 0, 1)",
-            f"UPDATE {table} SET v = 2",  # both, or neither
+            f"UPDATE {table} SET v = 2",  # both images pass the filter, or neither does
             f"UPDATE {table} SET country = IF(id = 1, 'FR', 'DE'), deleted = 0, v = 3",
             f"DELETE FROM {table} WHERE id < 3",
             f"UPDATE {table} SET id = id + 100, country = 'FR' WHERE id = 3",
@@ -71,7 +71,7 @@ def test_a_row_that_enters_is_inserted_and_one_that_leaves_is_deleted(
     assert keys == sorted(set(keys)), "a row has the seq of another"
 
 
-# The filter's condition, and what SELECT says: with BINARY, for texts are compared exactly.
+# The filter's condition, and SELECT's: with BINARY, because the filter compares texts exactly.
 CONDITIONS = [
     ("i = 2", "i = 2"),
     ("i <> 2 or i is null", "i <> 2 OR i IS NULL"),
@@ -105,7 +105,7 @@ CONDITIONS = [
 ]
 
 
-def test_each_condition_selects_the_rows_that_select_shows(
+def test_row_filter_conditions_select_the_rows_of_select(
     any_server: Server, any_database: str, queries: list[Query]
 ) -> None:
     any_server.execute(
@@ -148,7 +148,7 @@ def test_each_condition_selects_the_rows_that_select_shows(
 
 
 @pytest.mark.parametrize("start", ["before", "meanwhile"])
-def test_a_condition_of_a_dropped_column_stops_the_read(
+def test_row_filter_on_dropped_column_raises_option_error(
     any_server: Server, any_database: str, queries: list[Query], start: str
 ) -> None:
     table = f"{any_database}.t"
@@ -171,7 +171,7 @@ def test_a_condition_of_a_dropped_column_stops_the_read(
         query.rows()
 
 
-def test_an_image_without_the_conditions_column_stops_the_read(
+def test_partial_row_image_without_row_filter_column_raises_an_error(
     any_server: Server, any_database: str, queries: list[Query]
 ) -> None:
     table = f"{any_database}.t"
@@ -202,7 +202,7 @@ def test_an_image_without_the_conditions_column_stops_the_read(
         ("lower(country) = 'de'", "functions do not exist"),
     ],
 )
-def test_a_condition_that_cannot_be_evaluated_is_refused_at_the_start(
+def test_row_filter_that_cannot_be_evaluated_is_rejected_at_start(
     any_server: Server, any_database: str, queries: list[Query], condition: str, told: str
 ) -> None:
     table = f"{any_database}.t"

@@ -1,4 +1,4 @@
-"""Times in a real server's log, whose files are hours apart, and as a user gives them."""
+"""Times in a server's binlog, whose files are hours apart, and times given by a user."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ pytestmark = pytest.mark.one_server
 HOUR = 3600
 
 
-def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
-    """A session's own time is that of its transactions, and of the head of a file it begins."""
+def test_time_lookup_returns_the_first_position_since_that_time(
+    any_server: Server, any_database: str
+) -> None:
+    """A session's timestamp is that of its transactions, and of the head of a file it starts."""
     any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
     with client_of(any_server) as client:
         ((now,),) = client.query("SELECT UNIX_TIMESTAMP()")
@@ -35,7 +37,7 @@ def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
             client.query("FLUSH BINARY LOGS")
             client.query(f"INSERT INTO {any_database}.t VALUES ({time - int(now)})")
         begins = [Position.of(file, 4) for file in binlog_files(client)]
-        # What comes next has the clock's times again.
+        # Later events have the clock's time again.
         client.query("SET TIMESTAMP = DEFAULT")
         client.query("FLUSH BINARY LOGS")
     log = ServerLog(any_server.settings(ssl_mode="DISABLED"))
@@ -48,7 +50,7 @@ def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
 
 
 def batch(server: Server, **options: str) -> list[int]:
-    """The ids that a batch read gives."""
+    """Return the ids of a batch read."""
     given = server.options(tables="d.t", payload="json") | options
     reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     batches = [each for part in reader.partitions() for each in reader.read(part)]
@@ -56,7 +58,7 @@ def batch(server: Server, **options: str) -> list[int]:
 
 
 def streamed(stream: Spark) -> list[int]:
-    """The ids of all that there is from the start on."""
+    """Return the ids of all rows from the start on."""
     start = stream.initial()
     assert stream.latest(start) == start
     stream.reader.prepareForTriggerAvailableNow()
@@ -67,8 +69,10 @@ def streamed(stream: Spark) -> list[int]:
     return found
 
 
-def test_a_read_from_a_time_to_another(own_server: LocalServer, new_stream: NewStream) -> None:
-    """On a server of its own, whose log has no later times than these."""
+def test_times_as_offsets_select_the_rows_between_them(
+    own_server: LocalServer, new_stream: NewStream
+) -> None:
+    """The server is new, so its binlog has no times later than these."""
     first = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     times = [first + timedelta(hours=hours) for hours in range(3)]
     own_server.execute(

@@ -1,8 +1,8 @@
-"""Every type, live: the value that SELECT shows is the value that our decoder reads from the log.
+"""Values of every type on live servers: the streamed value equals the one that SELECT returns.
 
-Each line of `value_lines` goes into a table of its type on MySQL 5.6 and on MariaDB. Tables of
-random types are written, changed and replayed. JSON is not here: 5.6 has none, and MariaDB's is a
-text; the captured 5.7 logs have it.
+Each line of `value_lines` is inserted into a table of its type on every server. Tables of random
+types are written, changed and replayed. JSON is not covered here: 5.6 has no JSON type, and
+MariaDB stores JSON as text; the captured 5.7 binlogs cover it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @dataclass(frozen=True)
 class Line:
-    """A value on its way: the column, SELECT's text and the payload's value."""
+    """A value with its column, SELECT's text and the payload's value."""
 
     column: ColumnSchema
     select: str | None
@@ -48,7 +48,7 @@ class Line:
 
 
 def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
-    """Insert all lines, read the log once and SELECT each table once."""
+    """Insert all lines, read the binlog once, SELECT each table once; return the values."""
     kinds = list(dict.fromkeys(kind for kind, _ in LINES))
     start = server.position()
     literals: dict[str, list[str]] = {kind: [] for kind in kinds}
@@ -57,7 +57,7 @@ def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
         for number, kind in enumerate(kinds):
-            # MyISAM: three hundred InnoDB tables take half a minute.
+            # MyISAM, because three hundred InnoDB tables take half a minute.
             cursor.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY, v {kind}) ENGINE=MyISAM")
             for at, literal in enumerate(literals[kind]):
                 cursor.execute(f"INSERT INTO t{number} VALUES ({at}, {literal})")
@@ -76,7 +76,7 @@ def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
 
 
 def with_digits(column: ColumnSchema, kind: str) -> ColumnSchema:
-    """FLOAT(m,d) and DOUBLE(m,d) with their d: SELECT rounds to it, the stored value is not."""
+    """Add d to FLOAT(m,d) and DOUBLE(m,d): SELECT rounds to d digits, the stored value is exact."""
     found = re.fullmatch(r"(?:FLOAT|DOUBLE)\(\d+,(\d+)\)", kind)
     return column if found is None else replace(column, scale=int(found[1]))
 
@@ -87,13 +87,13 @@ def lines(server: Server) -> Iterator[dict[tuple[str, str], Line]]:
         yield write_lines(server, database)
 
 
-def test_every_line_is_there() -> None:
+def test_value_lines_are_distinct_and_complete() -> None:
     assert len(set(LINES)) == len(LINES) == 958
     assert len({kind for kind, _ in LINES}) == 305
 
 
 @pytest.mark.parametrize(("kind", "literal"), LINES, ids=lambda text: text[:40])
-def test_value_is_what_select_shows(
+def test_streamed_value_of_every_type_equals_select(
     lines: dict[tuple[str, str], Line], kind: str, literal: str
 ) -> None:
     line = lines[kind, literal]
@@ -102,8 +102,8 @@ def test_value_is_what_select_shows(
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(40))
-def test_random_table_replayed(server: Server, seed: int) -> None:
-    """2,000 rows of random values of random types, a third of them changed, a tenth deleted."""
+def test_replayed_random_table_equals_select(server: Server, seed: int) -> None:
+    """The table has 2,000 rows of random types; a third are updated and a tenth deleted."""
     choices = random.Random(f"{server.name} {seed}")
     with new_database(server, f"random_{seed}") as database:
         table = RandomTable.make(choices, columns=14)
@@ -119,13 +119,13 @@ def test_random_table_replayed(server: Server, seed: int) -> None:
         replay.assert_equals(database, "t", selected(server, schema)[0])
 
 
-# What other readers of the binlog get wrong, or once got wrong.
+# Values that other binlog readers get or once got wrong.
 
 
 def written(
     server: Server, database: str, kind: str, *literals: str, setup: str = "SET sql_mode = ''"
 ) -> list[Any]:
-    """The payload's values of a column of this type after these INSERTs; numbers as digits."""
+    """Insert the literals into a column of this type; return its values, numbers as text."""
     start = server.position()
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         cursor.execute(setup)
@@ -155,7 +155,7 @@ def test_mediumint_keeps_its_sign(server: Server, scratch: str) -> None:
     assert written(server, scratch, "MEDIUMINT", "-1", "-8388608") == ["-1", "-8388608"]
 
 
-def test_negative_time_with_a_fraction(server: Server, scratch: str) -> None:
+def test_negative_time_keeps_sign_and_fraction(server: Server, scratch: str) -> None:
     assert written(server, scratch, "TIME(1)", "'-00:00:01.5'") == ["-00:00:01.5"]
     assert written(server, scratch, "TIME(3)", "'-12:59:59.999'") == ["-12:59:59.999"]
     assert written(server, scratch, "TIME(6)", "'-00:00:00.000001'") == ["-00:00:00.000001"]
@@ -166,7 +166,7 @@ def test_year_0000_is_not_1900(server: Server, scratch: str) -> None:
     assert written(server, scratch, "YEAR", "'0000'", "1901", "2155") == ["0", "1901", "2155"]
 
 
-def test_enum_and_set_have_labels(server: Server, scratch: str) -> None:
+def test_enum_and_set_values_are_their_labels(server: Server, scratch: str) -> None:
     kind = "ENUM('small','a,b','it''s')"
     assert written(server, scratch, kind, "1", "2", "3", "'no such'") == [
         "small",
@@ -177,29 +177,29 @@ def test_enum_and_set_have_labels(server: Server, scratch: str) -> None:
     assert written(server, scratch, "SET('x','y','z')", "'z,x'", "''") == ["x,z", ""]
 
 
-def test_enum_of_more_than_255_labels(server: Server, scratch: str) -> None:
+def test_enum_with_more_than_255_labels_keeps_its_labels(server: Server, scratch: str) -> None:
     labels = ",".join(f"'l{number}'" for number in range(300))
     assert written(server, scratch, f"ENUM({labels})", "256", "300") == ["l255", "l299"]
 
 
-def test_set_of_64(server: Server, scratch: str) -> None:
+def test_set_with_64_labels_keeps_its_last_label(server: Server, scratch: str) -> None:
     labels = ",".join(f"'s{number}'" for number in range(64))
     assert written(server, scratch, f"SET({labels})", "9223372036854775808") == ["s63"]
 
 
-def test_gbk(server: Server, scratch: str) -> None:
+def test_gbk_texts_with_backslash_bytes_are_decoded(server: Server, scratch: str) -> None:
     kind = "VARCHAR(20) CHARACTER SET gbk"
-    # 0x5c and 0x7c as second bytes, the euro sign that MySQL's gbk does not have.
+    # Second bytes 0x5c and 0x7c, and the euro sign, which MySQL's gbk does not have.
     assert written(server, scratch, kind, "'汉字'", "'誠珅'", "'€'") == ["汉字", "誠珅", "?"]
 
 
-def test_latin1_is_cp1252(server: Server, scratch: str) -> None:
+def test_latin1_is_decoded_as_cp1252_with_control_characters(server: Server, scratch: str) -> None:
     kind = "VARCHAR(20) CHARACTER SET latin1"
     found = written(server, scratch, kind, "'naïve €‰Ÿ'", "X'818D8F909D'")
     assert found == ["naïve €‰Ÿ", "\x81\x8d\x8f\x90\x9d"]
 
 
-def test_sjis_is_not_cp932(server: Server, scratch: str) -> None:
+def test_sjis_and_cp932_decode_the_same_bytes_differently(server: Server, scratch: str) -> None:
     assert written(server, scratch, "VARCHAR(9) CHARACTER SET sjis", "X'815F'", "X'5C'") == [
         "\\",
         "\\",
@@ -207,7 +207,7 @@ def test_sjis_is_not_cp932(server: Server, scratch: str) -> None:
     assert written(server, scratch, "VARCHAR(9) CHARACTER SET cp932", "X'815F8740'") == ["＼①"]
 
 
-def test_decimal_of_65_digits(server: Server, scratch: str) -> None:
+def test_decimal_with_65_digits_keeps_all_digits(server: Server, scratch: str) -> None:
     whole, point = "9" * 65, "9" * 35 + "." + "9" * 30
     assert written(server, scratch, "DECIMAL(65,0)", whole, f"-{whole}") == [whole, f"-{whole}"]
     found = written(server, scratch, "DECIMAL(65,30)", point, "-0." + "0" * 29 + "1")
@@ -215,24 +215,24 @@ def test_decimal_of_65_digits(server: Server, scratch: str) -> None:
     assert found[0] == point
 
 
-def test_bigint_beyond_double(server: Server, scratch: str) -> None:
+def test_bigint_beyond_double_precision_is_exact(server: Server, scratch: str) -> None:
     assert written(server, scratch, "BIGINT", "9007199254740993") == ["9007199254740993"]
 
 
-def test_binary_keeps_its_zeros_and_blob_its_bytes(server: Server, scratch: str) -> None:
+def test_binary_keeps_trailing_zeros_and_blob_its_bytes(server: Server, scratch: str) -> None:
     found = written(server, scratch, "BINARY(4)", "X'4100'", "''")
     assert [base64.b64decode(text) for text in found] == [b"A\0\0\0", b"\0\0\0\0"]
     found = written(server, scratch, "BLOB", "X'00FF80'")
     assert [base64.b64decode(text) for text in found] == [b"\0\xff\x80"]
 
 
-def test_long_char_has_two_length_bytes(server: Server, scratch: str) -> None:
+def test_char_of_255_characters_is_read_completely(server: Server, scratch: str) -> None:
     texts = ["x" * 255, "漢" * 255]
     literals = [f"'{text}'" for text in texts]
     assert written(server, scratch, "CHAR(255)", *literals) == texts
 
 
-def test_zero_dates_are_no_other_dates(server: Server, scratch: str) -> None:
+def test_zero_and_partial_dates_are_kept_as_written(server: Server, scratch: str) -> None:
     assert written(server, scratch, "DATE", "'0000-00-00'", "'2026-11-00'") == [
         "0000-00-00",
         "2026-11-00",
@@ -241,19 +241,19 @@ def test_zero_dates_are_no_other_dates(server: Server, scratch: str) -> None:
     assert written(server, scratch, "TIMESTAMP(2) NULL", "0") == ["0000-00-00 00:00:00.00"]
 
 
-def test_timestamp_is_utc_whatever_the_session_says(server: Server, scratch: str) -> None:
+def test_timestamp_is_utc_regardless_of_session_time_zone(server: Server, scratch: str) -> None:
     setup = "SET time_zone = '+05:30'"
     assert written(
         server, scratch, "TIMESTAMP(3) NULL", "'2026-11-20 05:30:00.5'", setup=setup
     ) == ["2026-11-20T00:00:00.500Z"]
 
 
-# MariaDB's versions of the layouts from before 5.6, and its optional table-map metadata.
+# Layouts from before MySQL 5.6 as MariaDB writes them, and its optional table-map metadata.
 
 
 @pytest.fixture
 def mariadb_global(mariadb: Server) -> Iterator[Any]:
-    """Sets a global variable of MariaDB for the test; new sessions have it."""
+    """Yield a function that sets a MariaDB global variable for the test; new sessions use it."""
     before: dict[str, Any] = {}
 
     def set_global(name: str, value: str) -> None:
@@ -266,7 +266,9 @@ def mariadb_global(mariadb: Server) -> Iterator[Any]:
         mariadb.execute(f"SET GLOBAL {name} = {text}")
 
 
-def test_temporals_from_before_5_6(mariadb: Server, mariadb_global: Any) -> None:
+def test_temporals_in_the_layout_before_5_6_equal_select(
+    mariadb: Server, mariadb_global: Any
+) -> None:
     mariadb_global("mysql56_temporal_format", "0")
     with new_database(mariadb, "old_temporals") as database:
         start = mariadb.position()
@@ -292,7 +294,7 @@ def test_temporals_from_before_5_6(mariadb: Server, mariadb_global: Any) -> None
 
 
 def table_map_types(server: Server, start: tuple[str, int], database: str) -> set[int]:
-    """The type bytes of the table maps: proof that a test met what it is about."""
+    """Return the type bytes of the table maps, to prove that a test met the intended layout."""
     return {
         code
         for event in log_events(server, start, database)
@@ -303,14 +305,16 @@ def table_map_types(server: Server, start: tuple[str, int], database: str) -> se
 
 @pytest.fixture
 def full_metadata(mysql9: Server) -> Iterator[Server]:
-    """A server whose metadata alone is sufficient: MariaDB's is not."""
+    """Yield a server whose metadata alone is sufficient; MariaDB's is not."""
     mysql9.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
     yield mysql9
     mysql9.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
 
 
-def test_optional_metadata_gives_the_whole_schema(mariadb: Server, mariadb_global: Any) -> None:
-    """Every type of the lines: the log alone says what information_schema says."""
+def test_optional_metadata_gives_the_schema_of_information_schema(
+    mariadb: Server, mariadb_global: Any
+) -> None:
+    """The tables have every type of the value lines."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata") as database:
         start = mariadb.position()
@@ -324,14 +328,16 @@ def test_optional_metadata_gives_the_whole_schema(mariadb: Server, mariadb_globa
                 found[table_map.table] = described_schema(table_map, known, is_mariadb=True)
         assert len(found) == len(expected) > 250
         assert found == {name: without_sizes(schema) for name, schema in expected.items()}
-        # With nothing but that: the rows are still the same.
+        # The metadata alone gives the same rows.
         with_names = log_rows(mariadb, start, database, list(expected.values()))
         alone = [schema for schema in found.values() if schema is not None]
         assert log_rows(mariadb, start, database, alone) == with_names
 
 
-def test_types_of_mariadb_are_refused_by_name(mariadb: Server, mariadb_global: Any) -> None:
-    """The log describes them as BINARY."""
+def test_mariadb_uuid_and_inet_types_raise_schema_mismatch_error(
+    mariadb: Server, mariadb_global: Any
+) -> None:
+    """The binlog describes these types as BINARY."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata_types") as database:
         for kind, value in (("UUID", "UUID()"), ("INET6", "'::1'"), ("INET4", "'10.0.0.1'")):
@@ -348,7 +354,7 @@ def test_types_of_mariadb_are_refused_by_name(mariadb: Server, mariadb_global: A
 
 
 def without_sizes(schema: TableSchema) -> TableSchema:
-    """FLOAT(m,d) and DOUBLE(m,d) are plain ones in the log."""
+    """Remove m and d of FLOAT(m,d) and DOUBLE(m,d), which the binlog does not contain."""
     columns = tuple(
         replace(column, length=None, scale=None) if column.type in ("float", "double") else column
         for column in schema.columns
@@ -357,7 +363,9 @@ def without_sizes(schema: TableSchema) -> TableSchema:
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
-def test_random_table_with_optional_metadata_only(full_metadata: Server, seed: int) -> None:
+def test_random_table_with_optional_metadata_only_equals_select(
+    full_metadata: Server, seed: int
+) -> None:
     server = full_metadata
     choices = random.Random(seed)
     with new_database(server, f"random_{seed}") as database:
@@ -373,8 +381,8 @@ def test_random_table_with_optional_metadata_only(full_metadata: Server, seed: i
         replay.assert_equals(database, "t", selected(server, schema)[0])
 
 
-def test_optional_metadata_follows_what_no_table_map_shows(full_metadata: Server) -> None:
-    """Swapped names, other labels, another sign, another key: the maps are the same without."""
+def test_optional_metadata_follows_alters_that_keep_the_table_map(full_metadata: Server) -> None:
+    """Names, labels, signs and the key change, but the table map without metadata does not."""
     server = full_metadata
     with new_database(server, "row_metadata_ddl") as database:
         start = server.position()
@@ -399,7 +407,9 @@ def test_optional_metadata_follows_what_no_table_map_shows(full_metadata: Server
 
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])
-def test_partial_row_images_name_what_is_missing(server: Server, scratch: str, image: str) -> None:
+def test_partial_row_images_name_the_missing_columns(
+    server: Server, scratch: str, image: str
+) -> None:
     """`Replay` checks that exactly the columns without a value are named, in each image."""
     start = server.position()
     server.execute(

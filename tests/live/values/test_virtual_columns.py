@@ -1,4 +1,4 @@
-"""Generated columns on a real server: their DDL, and what the log has of them."""
+"""Generated columns on a real server: their DDL, and their values in the binlog."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHANGES = ["ins", "ins", "upd", "all", "odku", "replace", "del", "join", "null"]
 
 @pytest.fixture
 def generating(any_server: Server) -> Server:
-    """A server that has generated columns."""
+    """Return a server that has generated columns."""
     with client_of(any_server) as client:
         context = SqlContext.of(0, client.server_version)
     if not context.mariadb and context.server_version < 50706:
@@ -46,7 +46,9 @@ def generating(any_server: Server) -> Server:
     return any_server
 
 
-def test_ddl_tells_what_the_server_shows(generating: Server, any_database: str) -> None:
+def test_generated_columns_tracked_from_ddl_equal_those_of_the_server(
+    generating: Server, any_database: str
+) -> None:
     with Follower.of(generating, any_database) as follower:
         for statement in DDL:
             with generating.connect(database=any_database) as connection:
@@ -65,10 +67,10 @@ def test_ddl_tells_what_the_server_shows(generating: Server, any_database: str) 
 
 @pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
 @pytest.mark.parametrize("triggers", [False, True], ids=["no trigger", "triggers"])
-def test_replayed_changes_equal_select(
+def test_replayed_changes_of_generated_columns_equal_select(
     generating: Server, any_database: str, triggers: bool, engine: str
 ) -> None:
-    """Before images included, but for the columns that are named as missing."""
+    """Before images are compared, too, except for the columns that are named as missing."""
     if "11.8" in generating.version():
         pytest.skip("it logs generated columns of inserted rows only: see the last test")
     with generating.connect(database=any_database) as connection:
@@ -123,7 +125,7 @@ def change(random: Random, kind: str) -> str:
 
 
 def test_mariadb_11_logs_generated_columns_of_inserted_rows_only(mariadb11: Server) -> None:
-    """Of UPDATE and DELETE they are missing, though binlog_row_image is FULL."""
+    """UPDATE and DELETE leave them out, though binlog_row_image is FULL."""
     with new_database(mariadb11, "generated") as database:
         start = mariadb11.position()
         mariadb11.execute(

@@ -34,7 +34,7 @@ TEXTS: list[tuple[str, str]] = [
     (f"{A}:Billing:1:audit_1:3,{A}:9", f"{A}:9:audit_1:3:billing:1"),
     (f" {A} : 1 - 5 ", f"{A}:1-5"),
     (f"{A}:1-{MAX_GTID_NUMBER}", f"{A}:1-{MAX_GTID_NUMBER}"),
-    # MariaDB's: the last of each source.
+    # MariaDB's sets contain the last GTID of each domain and server.
     ("0-1-105", "0-1-105"),
     (" 0-2-80 ,\n0-1-105", "0-1-105,0-2-80"),
     ("0-1-7,0-1-105", "0-1-105"),
@@ -42,7 +42,7 @@ TEXTS: list[tuple[str, str]] = [
     ("00-001-0105", "0-1-105"),
 ]
 
-# (text, what the message names)
+# (text, part of the error message)
 INVALID: list[tuple[str, str]] = [
     ("x", "'x' is not a server's UUID"),
     (f"{A[:-1]}:1", "is not a server's UUID"),
@@ -62,7 +62,7 @@ INVALID: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "written"), TEXTS)
-def test_text_is_written_as_a_server_writes_it(text: str, written: str) -> None:
+def test_gtid_set_text_is_normalized_as_servers_write_it(text: str, written: str) -> None:
     found = GtidSet.parse(text)
     assert str(found) == written
     assert GtidSet.parse(written) == found
@@ -71,12 +71,12 @@ def test_text_is_written_as_a_server_writes_it(text: str, written: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "named"), INVALID)
-def test_invalid_text_is_named(text: str, named: str) -> None:
+def test_invalid_gtid_set_text_is_rejected_with_the_faulty_part(text: str, named: str) -> None:
     with pytest.raises(InvalidPositionError, match=named):
         GtidSet.parse(text)
 
 
-def test_the_next_number_extends_the_interval() -> None:
+def test_next_gtid_extends_its_interval() -> None:
     found = EMPTY_GTID_SET.add(B, 1).add(A, 3).add(B, 2).add(B, 3).add(A, 1)
     assert str(found) == f"{A}:1:3,{B}:1-3"
     assert str(found.add(A, 2)) == f"{A}:1-3,{B}:1-3"
@@ -105,7 +105,7 @@ def _members(found: GtidSet) -> frozenset[tuple[str, int]]:
 
 
 @given(MEMBERS, MEMBERS)
-def test_operations_are_those_of_sets(
+def test_gtid_set_operations_equal_those_of_plain_sets(
     left: frozenset[tuple[str, int]], right: frozenset[tuple[str, int]]
 ) -> None:
     a, b = _set(left), _set(right)
@@ -123,16 +123,16 @@ def test_operations_are_those_of_sets(
             assert a.has(source, number) is ((source, number) in left)
 
 
-def test_last_gtids_of_mariadb() -> None:
+def test_mariadb_gtid_set_is_extended_only_by_increasing_numbers_of_a_domain() -> None:
     executed = GtidSet.of_mariadb([(0, 1, 105), (0, 2, 80), (7, 2, 3)])
     assert str(executed) == "0-1-105,0-2-80,7-2-3"
     assert executed.last_of_domains() == {"0": ("0-1", 105), "7": ("7-2", 3)}
-    # The next number of a domain comes from any server.
+    # Any server can log the next number of a domain.
     followed = executed.follow_mariadb("0-2", 106, 107)
     assert str(followed) == "0-1-105,0-2-107,7-2-3"
     assert followed is not None
     assert str(followed.follow_mariadb("9-9", 5, 5)) == "0-1-105,0-2-107,7-2-3,9-9-5"
-    # A server without gtid_strict_mode has logged a transaction of its own.
+    # Without gtid_strict_mode, a server can log a number that is not higher than the domain's last.
     assert followed.follow_mariadb("0-1", 107, 107) is None
     assert followed.follow_mariadb("0-3", 90, 90) is None
     assert str(followed.difference(executed)) == "0-2-81 to 0-2-107"

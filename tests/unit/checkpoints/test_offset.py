@@ -30,13 +30,13 @@ STORED = (
 )
 
 
-def test_version_1_byte_for_byte() -> None:
-    """Checkpoints hold this text: a release that reads it otherwise breaks them."""
+def test_offset_version_1_is_read_and_written_byte_for_byte() -> None:
+    """Existing checkpoints contain this text: a release that reads it differently breaks them."""
     assert json.dumps(OFFSET.to_dict()) == STORED
     assert Offset.from_dict(json.loads(STORED)) == OFFSET
 
 
-def test_a_fingerprint_that_is_not_known() -> None:
+def test_unknown_fingerprint_is_stored_as_empty_object() -> None:
     assert Offset.from_dict(changed(fingerprint={})) == replace(OFFSET, fingerprint=None)
     assert replace(OFFSET, fingerprint=None).to_dict()["fingerprint"] == {}
 
@@ -57,26 +57,26 @@ def test_a_fingerprint_that_is_not_known() -> None:
         fingerprint=st.none() | st.builds(PositionFingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )
 )
-def test_round_trip(offset: Offset) -> None:
+def test_any_offset_survives_json_round_trip(offset: Offset) -> None:
     text = json.dumps(offset.to_dict())
     copy = Offset.from_dict(json.loads(text))
     assert copy == offset
     assert json.dumps(copy.to_dict()) == text
 
 
-def test_a_gap_is_there_only_where_there_is_one() -> None:
+def test_offset_has_gap_field_only_if_there_is_a_gap() -> None:
     assert "gap" not in OFFSET.to_dict()
     *_, last = replace(OFFSET, gap="b.000001:4").to_dict().items()
     assert last == ("gap", "b.000001:4")
 
 
-def test_the_payload_stands_before_the_schemas() -> None:
+def test_payload_is_stored_as_prefix_of_schemas() -> None:
     offset = Offset.from_dict(changed(schemas="json:abc"))
     assert (offset.payload, offset.schemas) == ("json", "abc")
     assert offset.to_dict()["schemas"] == "json:abc"
 
 
-def test_order() -> None:
+def test_offsets_are_ordered_by_epoch_file_number_and_position() -> None:
     def offset(epoch: int, file: int, pos: int) -> Offset:
         return Offset(Position.of(f"b.{file:06d}", pos), epoch=epoch)
 
@@ -126,13 +126,13 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("value", "words"), BROKEN)
-def test_broken_offsets(value: dict[str, Any], words: str) -> None:
+def test_invalid_offset_raises_offset_error(value: dict[str, Any], words: str) -> None:
     with pytest.raises(OffsetError, match=words):
         Offset.from_dict(value)
 
 
 @pytest.mark.parametrize("name", list(OFFSET.to_dict()))
-def test_a_missing_name(name: str) -> None:
+def test_offset_without_a_field_is_rejected(name: str) -> None:
     value = OFFSET.to_dict()
     del value[name]
     words = "no version" if name == "v" else f"lacks '{name}'"
@@ -140,5 +140,5 @@ def test_a_missing_name(name: str) -> None:
         Offset.from_dict(value)
 
 
-def test_names_that_a_later_minor_release_adds_are_passed_over() -> None:
+def test_unknown_offset_fields_are_ignored() -> None:
     assert Offset.from_dict(changed(more=1)) == OFFSET

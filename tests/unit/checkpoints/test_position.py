@@ -1,4 +1,4 @@
-"""Positions compare as the server wrote them."""
+"""Binlog positions: file numbers, order, text, and the position in the next file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES: list[tuple[str, int | None]] = [
 
 
 @pytest.mark.parametrize(("name", "number"), NAMES)
-def test_file_number(name: str, number: int | None) -> None:
+def test_binlog_file_number_is_parsed_or_name_is_rejected(name: str, number: int | None) -> None:
     assert file_number(name) == number
     if number is None:
         with pytest.raises(InvalidPositionError, match="not a binlog file name"):
@@ -34,41 +34,41 @@ def test_file_number(name: str, number: int | None) -> None:
         assert Position.of(name, 4) == (number, 4, name)
 
 
-def test_order_is_by_number_then_bytes() -> None:
+def test_positions_are_ordered_by_file_number_and_byte() -> None:
     ordered = [
         Position.of("mysql-bin.000009", FIRST_EVENT),
         Position.of("mysql-bin.000009", 1 << 33),
         Position.of("mysql-bin.000010", FIRST_EVENT),
         Position.of("mysql-bin.999999", 500),
-        # Text order would put this one first.
+        # In alphabetical order, this one would be first.
         Position.of("mysql-bin.1000000", FIRST_EVENT),
     ]
     assert ordered == sorted(set(ordered))
 
 
-def test_a_name_decides_nothing_in_one_log() -> None:
-    """Two spellings of one place: a copied file's name, and the one in the ROTATE before it."""
+def test_order_of_equal_positions_ignores_file_names() -> None:
+    """A copied file's name and the name in the ROTATE before it can denote the same position."""
     copied, rotated = Position(2, 4, "copy.binlog"), Position(2, 4, "mysql-bin.000002")
     assert copied.order == rotated.order == (2, 4)
-    # As values they differ, and sort somehow.
+    # As values they differ, and are ordered by their file names.
     assert copied != rotated
     assert copied < rotated
     assert Position(1, 900, "z") < copied < Position(2, 5, "a")
 
 
-def test_as_text() -> None:
+def test_position_text_is_file_and_byte() -> None:
     assert str(Position.of("mysql-bin.000001", 4)) == "mysql-bin.000001:4"
 
 
-def test_the_next_file() -> None:
+def test_position_in_next_file_is_4_with_a_higher_file_number() -> None:
     def after(position: Position, name: str) -> Position:
         return position.next_file(name)
 
     here = Position.of("b.000005", 900)
     assert after(here, "b.000006") == Position.of("b.000006", 4)
-    # The server takes the highest number there is, and a file may lie there from before.
+    # A server continues after the highest existing number, which can be that of an older file.
     assert after(here, "b.000010") == Position.of("b.000010", 4)
-    # Copies under names of their own are numbered by their order.
+    # Copied files with other names are numbered by their order.
     assert after(Position(1, 900, "copy"), "b.000006") == Position(2, 4, "b.000006")
     assert after(here, "b.000001") == Position(6, 4, "b.000001")
     assert after(here, "b") == Position(6, 4, "b")

@@ -34,14 +34,14 @@ KNOWN = SchemaHistory().with_table(at(100), A)
 GONE = KNOWN.without(at(200), "shop", "orders", "x", gone=True)
 
 
-def test_until_a_position_is_with_the_version_that_begins_there() -> None:
+def test_history_until_position_includes_version_that_starts_there() -> None:
     history = KNOWN.with_table(at(200), B).with_table(at(200), table("other", "id"))
     assert history.until(at(199)) == KNOWN
     assert history.until(at(200)) == history
     assert list(history.until(at(99)).tables()) == []
 
 
-def test_a_version_holds_from_its_start_to_the_next() -> None:
+def test_schema_version_holds_from_its_start_to_the_next() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(50, 2), B)
     seen = [
         history.at(position, "shop", "orders")
@@ -60,7 +60,7 @@ def test_a_version_holds_from_its_start_to_the_next() -> None:
     assert history.at(at(100), "other", "orders") is None
 
 
-def test_how_far_a_version_holds_in_its_file() -> None:
+def test_valid_range_of_schema_version_ends_at_next_version_in_same_file() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(200), B)
     history = history.with_table(at(50, 3), A)
     spans = {
@@ -76,7 +76,7 @@ def test_how_far_a_version_holds_in_its_file() -> None:
     }
     assert {each: history.valid_range(each, "shop", "orders") for each in spans} == spans
     assert history.valid_range(at(100), "shop", "other") == (0, None)
-    # It says what `at` says, position by position.
+    # For each position, `at` returns the same schema at both ends of the valid range.
     for each in (at(pos, number) for number in (1, 2, 3) for pos in range(4, 230)):
         first, end = history.valid_range(each, "shop", "orders")
         assert first <= each.pos
@@ -87,7 +87,7 @@ def test_how_far_a_version_holds_in_its_file() -> None:
             assert history.at(edge, "shop", "orders") == known
 
 
-def test_why_a_schema_is_not_known() -> None:
+def test_unknown_schema_has_a_reason_and_known_schema_has_none() -> None:
     history = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "altered")
     assert "CREATE TABLE" in history.unknown_reason(at(99), "shop", "orders")
     assert history.unknown_reason(at(100), "shop", "orders") == ""
@@ -96,24 +96,24 @@ def test_why_a_schema_is_not_known() -> None:
     assert history.with_table(at(300), B).at(at(300), "shop", "orders") == B
 
 
-def test_versions_may_come_in_any_order() -> None:
+def test_history_is_independent_of_order_of_added_versions() -> None:
     later_first = SchemaHistory().with_table(at(200), B).with_table(at(100), A)
     assert later_first == SchemaHistory().with_table(at(100), A).with_table(at(200), B)
     assert hash(later_first) == hash(SchemaHistory().with_table(at(100), A).with_table(at(200), B))
 
 
-def test_a_version_at_the_same_start_replaces() -> None:
+def test_schema_version_with_same_start_replaces_the_earlier_one() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(100), B)
     assert history.at(at(100), "shop", "orders") == B
     assert len(history.versions("shop", "orders")) == 1
 
 
-def test_what_holds_already_makes_no_version() -> None:
+def test_unchanged_schema_adds_no_version() -> None:
     history = SchemaHistory().with_table(at(100), A)
     assert history.with_table(at(200), A) is history
 
 
-def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
+def test_added_version_leaves_old_history_and_other_tables_unchanged() -> None:
     other = table("lines", "id")
     before = SchemaHistory().with_table(at(4), A).with_table(at(4), other)
     after = before.with_table(at(9), B)
@@ -134,7 +134,7 @@ def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
         (GONE.with_table(at(300), B), at(150), [0, 200, 300]),
     ],
 )  # fmt: skip
-def test_versions_that_nothing_can_see_are_let_go(
+def test_versions_not_visible_from_a_position_are_dropped(
     history: SchemaHistory, position: Position, starts: list[int]
 ) -> None:
     needed = history.from_position(position)
@@ -143,13 +143,13 @@ def test_versions_that_nothing_can_see_are_let_go(
         assert needed.at(later, "shop", "orders") == history.at(later, "shop", "orders")
 
 
-def test_select() -> None:
+def test_select_keeps_only_matching_tables() -> None:
     history = SchemaHistory().with_table(at(4), A).with_table(at(4), table("t", "id", database="z"))
     assert list(history.select(lambda database, _: database == "z").tables()) == [("z", "t")]
     assert history.select(lambda *_: True) is history
 
 
-# Names as people give them, and any others.
+# Usual names, and arbitrary ones.
 _names = st.one_of(
     st.from_regex(r"\A[a-z]{1,4}(_[a-z0-9]{1,3}){0,3}\Z"),
     st.from_regex(r"\A[A-Za-z_]{1,9}\Z"),
@@ -184,7 +184,7 @@ _positions = st.builds(at, st.integers(4, 2**40), st.integers(1, 3))
 
 
 @given(st.lists(st.tuples(_positions, _schemas, st.sampled_from(["", "why", "gone"])), max_size=8))
-def test_pack_and_unpack(changes: list[tuple[Position, TableSchema, str]]) -> None:
+def test_any_history_survives_packing(changes: list[tuple[Position, TableSchema, str]]) -> None:
     def apply(history: SchemaHistory, change: tuple[Position, TableSchema, str]) -> SchemaHistory:
         position, schema, reason = change
         if not reason:
@@ -202,7 +202,7 @@ def test_pack_and_unpack(changes: list[tuple[Position, TableSchema, str]]) -> No
     assert text.isascii() and '"' not in text and "\\" not in text
 
 
-def test_equal_histories_are_equal_texts() -> None:
+def test_equal_histories_pack_to_equal_text() -> None:
     tables = [table(f"t{index}", "id", f"c{index % 7}") for index in range(50)]
     texts = set()
     for seed in range(5):
@@ -214,7 +214,7 @@ def test_equal_histories_are_equal_texts() -> None:
     assert len(texts) == 1
 
 
-def test_nothing_is_the_shortest() -> None:
+def test_empty_text_and_packed_empty_history_unpack_to_empty_history() -> None:
     assert SchemaHistory.unpack("") == SchemaHistory()
     assert SchemaHistory.unpack(SchemaHistory().pack()) == SchemaHistory()
 
@@ -227,7 +227,7 @@ def compressed(plain: bytes) -> str:
 
 
 def changed(change: str, to: str) -> str:
-    """PACKED with its JSON changed."""
+    """Return PACKED with a change of its JSON."""
     plain = bz2.decompress(base64.b85decode(PACKED)).decode()
     assert change in plain
     return compressed(plain.replace(change, to, 1).encode())
@@ -265,39 +265,28 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_is_refused(text: str) -> None:
+def test_invalid_packed_history_raises_offset_error(text: str) -> None:
     with pytest.raises(OffsetError, match="schemas can't be read"):
         SchemaHistory.unpack(text)
 
 
-def test_every_changed_character_is_noticed() -> None:
+def test_every_changed_character_of_packed_history_raises_offset_error() -> None:
     for index in range(len(PACKED)):
         other = PACKED[:index] + ("0" if PACKED[index] != "0" else "1") + PACKED[index + 1 :]
         with pytest.raises(OffsetError):
             SchemaHistory.unpack(other)
 
 
-def test_a_table_twice_is_refused() -> None:
+def test_packed_history_with_a_table_twice_is_rejected() -> None:
     plain = json.loads(bz2.decompress(base64.b85decode(PACKED)))
     plain["tables"] *= 2
     with pytest.raises(OffsetError, match="schemas can't be read"):
         SchemaHistory.unpack(compressed(json.dumps(plain).encode()))
 
 
-def test_no_changed_character_gives_another_history() -> None:
-    """A few bits say nothing: bz2's level, and what fills its last byte."""
-    history, noticed = SchemaHistory.unpack(PACKED), 0
-    for index in range(len(PACKED)):
-        other = PACKED[:index] + ("0" if PACKED[index] != "0" else "1") + PACKED[index + 1 :]
-        try:
-            assert SchemaHistory.unpack(other) == history
-        except OffsetError:
-            noticed += 1
-    assert noticed > len(PACKED) - 5
-
-
-def test_what_is_written_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends have the same limit, and reading stops there."""
+def test_history_larger_than_limit_is_neither_packed_nor_unpacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     size = len(bz2.decompress(base64.b85decode(PACKED)))
     monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size)
     assert SchemaHistory.unpack(KNOWN.with_table(at(200), B).pack()).pack() == PACKED
@@ -308,13 +297,13 @@ def test_what_is_written_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
         SchemaHistory.unpack(PACKED)
 
 
-def test_a_newer_layout_says_so() -> None:
+def test_packed_history_of_newer_layout_is_rejected() -> None:
     with pytest.raises(OffsetError, match="newer version"):
         SchemaHistory.unpack(changed('"layout":1', '"layout":2'))
 
 
-def test_the_text_is_plain_json_through_bz2() -> None:
-    """Checkpoints hold this text: a release that reads it otherwise breaks them."""
+def test_packed_history_is_base85_of_bz2_compressed_json() -> None:
+    """Existing checkpoints contain this text: a release that reads it differently breaks them."""
     history = KNOWN.with_table(at(200), replace(B, charset="utf8mb4")).without(
         at(300), "shop", "orders", "why"
     )
@@ -374,7 +363,7 @@ CODE: Shape = ("varchar", 32, False)
 LONG: Shape = ("text", None, False)
 DAY: Shape = ("date", None, False)
 MOMENT: Shape = ("datetime", 0, False)
-# Columns that many tables share, and last words of a table's own columns.
+# Column names that many tables share, and (ENDINGS) last words of other column names.
 COMMON: dict[str, Shape] = {
     "id": KEY, "uuid": ("char", 36, False), "tenant_id": NUMBER, "name": LINE, "title": LINE,
     "email": ("varchar", 191, False), "description": LONG, "status": CODE, "type": CODE,
@@ -393,7 +382,7 @@ ENDINGS: dict[str, Shape] = {
 
 
 def realistic(camel: bool) -> SchemaHistory:
-    """200 tables of 50 columns: half shared names, half of the table's own."""
+    """Return the history of 200 tables of 50 columns, half of which have shared names."""
     random_ = random.Random(1)
 
     def column(name: str, shape: Shape) -> ColumnSchema:
@@ -430,15 +419,14 @@ def realistic(camel: bool) -> SchemaHistory:
 
 
 @pytest.mark.parametrize("camel", [False, True], ids=["snake_case", "camelCase"])
-def test_200_tables_of_50_columns_fit_in_32_kb(camel: bool) -> None:
+def test_packed_history_of_200_tables_of_50_columns_fits_in_32_kb(camel: bool) -> None:
     history = realistic(camel)
     text = history.pack()
     assert len(text) <= 32_000
     assert SchemaHistory.unpack(text) == history
 
 
-def test_unique_keys_travel_and_may_be_missing() -> None:
-    """A text from before there were any tells nothing of them."""
+def test_unique_keys_survive_packing_and_may_be_absent_in_older_text() -> None:
     keyed = replace(B, primary_key=(), unique_keys=(("i", ("total", "id")), ("j", ("id",))))
     history = KNOWN.with_table(at(300), keyed)
     text = history.pack()
@@ -452,8 +440,8 @@ def test_unique_keys_travel_and_may_be_missing() -> None:
     assert SchemaHistory.unpack(old).at(at(300), "shop", "orders") == expected
 
 
-def test_two_histories_together() -> None:
-    """What both know of a table is told by the other; databases stay as they are."""
+def test_merged_history_prefers_the_added_version_at_an_equal_start() -> None:
+    """Database character sets come from the first history only."""
     other = SchemaHistory().with_table(at(100), B).without(at(300), "shop", "orders", "x")
     other = other.with_table(at(50), table("items", "id")).with_charset(at(1), "shop", "utf8")
     merged = KNOWN.with_table(at(20), A).merged(other)

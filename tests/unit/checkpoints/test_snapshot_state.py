@@ -1,4 +1,4 @@
-"""How far a load has come, as text in an offset: what is stored comes back, and stays short."""
+"""The snapshot state as text in an offset: it survives the round trip, and its size is limited."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ STATES = st.builds(
 
 
 @given(STATES)
-def test_what_is_stored_comes_back(state: SnapshotState) -> None:
+def test_snapshot_state_survives_round_trip_through_offset(state: SnapshotState) -> None:
     offset = Offset(Position.of("bin.000001", 4), snapshot=state.pack())
     assert Offset.from_dict(offset.to_dict()).snapshot_state == state
 
 
 @given(STATES)
-def test_the_same_state_is_the_same_text(state: SnapshotState) -> None:
+def test_unpacked_snapshot_state_packs_to_the_same_text(state: SnapshotState) -> None:
     assert SnapshotState.unpack(state.pack()).pack() == state.pack()
 
 
-def test_a_stream_without_a_load_has_none() -> None:
+def test_offset_without_snapshot_has_no_snapshot_state() -> None:
     assert Offset(Position.of("bin.000001", 4)).snapshot_state is None
 
 
-def test_an_offset_stays_small_with_a_thousand_tables() -> None:
+def test_snapshot_state_of_1000_tables_is_under_6_kb() -> None:
     tables = [(f"customer_{n % 40:03}", f"orders_{n:05}") for n in range(1000)]
     pending = tuple(TableSnapshotState(table) for table in sorted(tables))
     begun = TableSnapshotState(pending[0].table, "k1", ("17",), ("99",))
@@ -64,6 +64,6 @@ def test_an_offset_stays_small_with_a_thousand_tables() -> None:
 
 
 @pytest.mark.parametrize("snapshot", ["load", "{}", "[]", "bz2,abc", '{"completed":[]}', "bz2,"])
-def test_damaged_text(snapshot: str) -> None:
+def test_damaged_snapshot_state_raises_offset_error(snapshot: str) -> None:
     with pytest.raises(OffsetError, match="the checkpoint is damaged"):
         SnapshotState.unpack(snapshot)

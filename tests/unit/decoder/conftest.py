@@ -1,4 +1,4 @@
-"""What the tests of the compiled decode share."""
+"""Fixtures of the tests of the compiled decode loop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark_mysqlbinlog.protocol.events import Event
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    """The events that the loop leaves to the Python decoder, as they come."""
-    # It needs the kernel, which the tests of other modules do not.
+    """Return a list to which events that the loop leaves to the Python decoder are added."""
+    # Imported here because it needs the kernel, unlike other tests of this package.
     from helpers.parity.decode_parity import note_by_hand
 
     return note_by_hand(monkeypatch)

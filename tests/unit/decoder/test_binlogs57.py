@@ -1,4 +1,4 @@
-"""Logs that a real 5.7.41 wrote, replayed: the rows are SELECT's, before images included."""
+"""Logs of a real 5.7.41, replayed: rows and before images equal SELECT."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from helpers.logs.recorded_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from helpers.parity.decoding import captured_ordinal, decoder, rows_of
 from helpers.replay import Replay, captured_schemas
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
-# How many tables each has.
+# The number of tables of each scenario.
 TABLES = {
     "charsets": 27,
     "geometry": 1,
@@ -45,7 +45,7 @@ def test_replayed_log_equals_select(scenario: str, batch_rows: int) -> None:
         replay.assert_equals(described["database"], name, table["rows"])
 
 
-def test_gtid_query_and_thread_come_from_the_transaction() -> None:
+def test_rows_carry_gtid_position_and_query_of_their_transaction() -> None:
     described, events = load("gtid_no_checksum")
     rows = rows_of(
         decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)
@@ -63,7 +63,7 @@ def test_gtid_query_and_thread_come_from_the_transaction() -> None:
 
 
 def test_json_keys_keep_select_order() -> None:
-    """`Replay` compares documents by value; readers also see the order of the keys."""
+    """`Replay` compares documents by value, without the order of their keys."""
     described, events = load("json_docs")
     schemas = captured_schemas(described)
     after: dict[str, Any] = {}

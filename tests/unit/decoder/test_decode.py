@@ -1,4 +1,4 @@
-"""The main loop: transactions, batches, schemas by position, and what is refused."""
+"""The decoder's main loop: transactions, batches, schemas by position, rejected events."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 
 
 class Log(EventLog):
-    """Transactions of one table, and its rows' JSON."""
+    """A log of transactions of one table, which can decode its rows."""
 
     def gtid(self, number: int) -> Event:
         uuid = bytes.fromhex("690a9884e53a11f19af702fc00000001")
@@ -79,7 +79,7 @@ def sources(log: Log, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row["source"][name] for name in names) for row in log.rows()]
 
 
-def test_transactions() -> None:
+def test_rows_carry_position_gtid_thread_and_query_of_their_transaction() -> None:
     log = Log()
     first = log.gtid(4)
     log.query("BEGIN", 5)
@@ -110,7 +110,7 @@ def test_transactions() -> None:
     ]
 
 
-def test_mariadb_transaction() -> None:
+def test_mariadb_rows_carry_gtid_and_annotated_query() -> None:
     log = Log()
     body = (77).to_bytes(8, "little") + (2).to_bytes(4, "little") + b"\x00" + bytes(6)
     begin = log.add(EventType.MARIADB_GTID_EVENT, body)
@@ -128,7 +128,7 @@ def statement_rows(event: Event) -> list[StatementRow]:
     return [StatementRow("t", "d", "t", text, ("id",))] if text.startswith("truncate") else []
 
 
-def test_truncate() -> None:
+def test_truncate_gives_a_statement_row_with_its_position_and_query() -> None:
     log = Log()
     gtid = log.gtid(4)
     event = log.query("truncate table t", 12)
@@ -157,7 +157,7 @@ def test_truncate() -> None:
     ("operations", "expected"),
     [({"insert"}, ["c"]), ({"update", "delete"}, ["u", "d"]), ({"truncate"}, [])],
 )
-def test_operations(operations: set[str], expected: list[str]) -> None:
+def test_only_selected_operations_give_rows(operations: set[str], expected: list[str]) -> None:
     log = Log()
     log.table_map()
     head = bytes.fromhex("0700000000000100020002")
@@ -169,7 +169,7 @@ def test_operations(operations: set[str], expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 7, 100])
-def test_batches_are_cut_by_rows(batch_rows: int) -> None:
+def test_batches_are_split_at_batch_rows_with_rows_in_order(batch_rows: int) -> None:
     log = Log()
     for first in range(0, 40, 10):
         log.table_map()
@@ -182,7 +182,7 @@ def test_batches_are_cut_by_rows(batch_rows: int) -> None:
     assert [row["seq"]["row"] for row in rows] == list(range(10)) * 4
 
 
-def test_batches_are_cut_by_bytes_that_rows_share_too() -> None:
+def test_query_text_shared_by_rows_counts_toward_batch_bytes() -> None:
     log = Log()
     log.rows_query("insert " + "x" * 1_000_000)
     log.table_map()
@@ -191,7 +191,7 @@ def test_batches_are_cut_by_bytes_that_rows_share_too() -> None:
     assert [batch.num_rows for batch in batches] == [5, 5, 5, 5]
 
 
-def test_decoding_again_gives_the_same() -> None:
+def test_decode_repeated_with_one_decoder_gives_equal_batches() -> None:
     log = Log()
     log.gtid(1)
     log.query("BEGIN")
@@ -203,7 +203,7 @@ def test_decoding_again_gives_the_same() -> None:
     assert list(one.decode(log.events)) == first
 
 
-def test_the_schema_is_the_one_of_the_position() -> None:
+def test_rows_are_decoded_with_the_schema_at_their_position() -> None:
     log = Log()
     fields: list[tuple[int, int]] = [(F.STRING, 0xF701)]
     body = table_map_body(fields, [True])
@@ -222,7 +222,7 @@ def test_the_schema_is_the_one_of_the_position() -> None:
     assert [row["seq"]["epoch"] for row in rows] == [4, 4]
 
 
-def test_unknown_schema() -> None:
+def test_rows_event_without_a_schema_raises_unknown_schema_error() -> None:
     log = Log()
     log.table_map()
     event = log.insert(1)
@@ -232,7 +232,7 @@ def test_unknown_schema() -> None:
     assert str(caught.value).endswith(f"(at {FILE}:{event.start}, table d.t)")
 
 
-def test_misfit_has_place_and_table() -> None:
+def test_table_map_mismatch_raises_error_with_position_and_table() -> None:
     log = Log()
     log.add(EventType.TABLE_MAP_EVENT, table_map_body([(F.LONG, 0), (F.SHORT, 0)], [False, True]))
     event = log.insert(1)
@@ -241,7 +241,7 @@ def test_misfit_has_place_and_table() -> None:
     assert str(caught.value).endswith(f"(at {FILE}:{event.start}, table d.t)")
 
 
-def test_table_with_an_unknown_charset_is_refused_at_its_first_row() -> None:
+def test_table_with_unknown_charset_is_rejected_at_its_first_row() -> None:
     schema = simple_schema(C("id", "int"), C("v", "text", charset="klingon"))
     log = Log()
     log.table_map(schema)
@@ -251,7 +251,7 @@ def test_table_with_an_unknown_charset_is_refused_at_its_first_row() -> None:
         list(decoder([schema]).decode(log.events))
 
 
-def test_table_ids_mean_nothing_in_the_next_file() -> None:
+def test_table_id_of_the_previous_file_is_rejected() -> None:
     log = Log()
     log.table_map()
     later = Log(file="mysql-bin.000004")
@@ -261,7 +261,7 @@ def test_table_ids_mean_nothing_in_the_next_file() -> None:
 
 
 @pytest.mark.parametrize("table_id", [0xFFFFFF, 0xFFFFFFFFFFFF])
-def test_dummy_rows_event_only_ends_a_statement(table_id: int) -> None:
+def test_dummy_rows_event_is_accepted_only_with_the_statement_end_flag(table_id: int) -> None:
     log = Log()
     log.table_map()
     log.insert(1, flags=0)
@@ -277,22 +277,22 @@ def test_dummy_rows_event_only_ends_a_statement(table_id: int) -> None:
     "kind",
     ["PRE_GA_WRITE_ROWS_EVENT", "PRE_GA_UPDATE_ROWS_EVENT", "MARIADB_START_ENCRYPTION_EVENT"],
 )
-def test_rows_in_a_form_that_is_not_read_are_not_passed_over(kind: str) -> None:
+def test_unsupported_event_types_raise_unsupported_event_error(kind: str) -> None:
     log = Log()
     log.add(EventType[kind], bytes(20))
     with pytest.raises(UnsupportedEventError, match=f"{kind} is not supported.*:100"):
         log.rows()
 
 
-def test_a_payload_is_never_passed_over() -> None:
-    """The events in it come instead; the decoder of one that comes all the same stops."""
+def test_transaction_payload_in_python_decoder_raises_unsupported_event_error() -> None:
+    """The reader unpacks payloads; a payload that reaches the decoder is an error."""
     event = make_event(EventType.TRANSACTION_PAYLOAD_EVENT, bytes(20), 100)
     python = Decoder(StaticSchemas([]), ARROW_SCHEMA, 0, ALL_OPERATIONS, file_ordinal=lambda _: 1)
     with pytest.raises(UnsupportedEventError, match="TRANSACTION_PAYLOAD_EVENT is not supported"):
         list(python.decode([event]))
 
 
-def test_file_without_a_number_needs_an_ordinal() -> None:
+def test_binlog_name_without_number_requires_file_ordinal() -> None:
     log = Log(file="copy.binlog")
     log.table_map()
     log.insert(1)
@@ -301,7 +301,7 @@ def test_file_without_a_number_needs_an_ordinal() -> None:
     assert log.rows(file_ordinal=lambda _: 5)[0]["seq"]["file"] == 5
 
 
-def test_other_arrow_schemas() -> None:
+def test_reordered_large_string_schema_works_and_incomplete_one_is_rejected() -> None:
     large = pa.schema(
         [
             pa.field(field.name, pa.large_string()) if field.type == pa.string() else field

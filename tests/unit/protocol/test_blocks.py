@@ -15,7 +15,7 @@ GIB4 = 1 << 32
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Event]:
-    """Events in log order with gaps (what was not wanted), wraps and file changes."""
+    """Draw events in log order, with gaps (events not captured), wraps and file changes."""
     events: list[Event] = []
     file, pos, trailer = 1, draw(st.sampled_from([4, GIB4 - 60, 3 * GIB4 - 23, GIB4 - 23])), 4
     for _ in range(draw(st.integers(0, 20))):
@@ -28,7 +28,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
         body = draw(st.binary(max_size=30))
         end = pos + HEADER_LENGTH + len(body) + trailer
         timestamp = draw(st.integers(0, 2**32 - 1))
-        # A payload is never packed: the events in it are.
+        # A TRANSACTION_PAYLOAD (40) is never packed, only the events in it.
         kind = draw(st.integers(0, 255).filter(lambda kind: kind != 40))
         flags = draw(st.integers(0, 2**16 - 1))
         events.append(Event(f"b.{file:06d}", pos, end, timestamp, kind, 2**32 - 1, flags, body))
@@ -37,20 +37,20 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 
 @given(logs())
-def test_round_trip(events: list[Event]) -> None:
+def test_any_events_survive_packing_into_blocks(events: list[Event]) -> None:
     assert list(unpack_events(pack_events(events))) == events
 
 
 @given(logs(), st.integers(0, 20))
-def test_blocks_of_parts_are_the_blocks_of_the_whole(events: list[Event], at: int) -> None:
-    """Spans are packed one by one and travel together."""
+def test_events_packed_in_parts_unpack_to_the_whole(events: list[Event], at: int) -> None:
+    """Spans of events are packed separately and sent together."""
     parts = [*pack_events(events[:at]), *pack_events(events[at:])]
     assert list(unpack_events(parts)) == events
 
 
 @pytest.mark.parametrize("file", ["transactions.001.binlog", "gtid_no_checksum.001.binlog"])
-def test_captured(file: str) -> None:
-    """The first event always has its checksum; where the others have none, a block of its own."""
+def test_recorded_events_survive_packing_in_one_block_per_checksum_length(file: str) -> None:
+    """The first event always has a checksum; if the others have none, it gets its own block."""
     events = list(read_log(CAPTURED / file))
     blocks = pack_events(events)
     assert list(unpack_events(blocks)) == events
@@ -59,6 +59,6 @@ def test_captured(file: str) -> None:
     assert sum(len(block.data) for block in blocks) == length
 
 
-def test_nothing() -> None:
+def test_no_events_give_no_blocks() -> None:
     assert pack_events([]) == []
     assert list(unpack_events([])) == []

@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_al
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 
-def test_algorithms() -> None:
+def test_checksum_codes_give_their_algorithm_and_unknown_ones_are_rejected() -> None:
     assert checksum_algorithm(0) is ChecksumAlgorithm.OFF
     assert checksum_algorithm(1) is ChecksumAlgorithm.CRC32
     assert checksum_algorithm(255) is ChecksumAlgorithm.OFF
@@ -20,12 +20,12 @@ def test_algorithms() -> None:
             checksum_algorithm(code)
 
 
-def test_every_event_that_a_server_wrote() -> None:
+def test_recorded_events_have_valid_checksums() -> None:
     for raw in raws_in(CAPTURED / "transactions.001.binlog"):
         verify(raw)
 
 
-def test_every_flipped_bit_is_found() -> None:
+def test_every_flipped_bit_raises_checksum_error() -> None:
     raw = raw_event(EventType.XID_EVENT, b"12345678", log_pos=100)
     verify(raw)
     for bit in range(8 * len(raw)):
@@ -35,7 +35,7 @@ def test_every_flipped_bit_is_found() -> None:
             verify(bytes(damaged))
 
 
-def test_the_message_tells_the_event() -> None:
+def test_checksum_error_names_event_type_and_length() -> None:
     raw = raw_event(EventType.XID_EVENT, b"12345678", log_pos=100)
     with pytest.raises(ChecksumError, match=r"XID_EVENT of 31 bytes .* found 0x00000000"):
         verify(raw[:-4] + bytes(4))

@@ -1,4 +1,4 @@
-"""Packets of a dump, from a peer that is a real socket."""
+"""Packets of a dump, received over a real socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SETTINGS = ServerSettings("h", 3306, "u", "secret")
 
 
 def packets(payload: bytes, sequence: int = 1) -> bytes:
-    """A payload as a server sends it: one of exactly 2^24 - 1 bytes is followed by an empty one."""
+    """Return a payload in packets; a last one of 2^24 - 1 bytes is followed by an empty one."""
     parts = []
     at = 0
     while True:
@@ -53,14 +53,14 @@ EOF = packets(b"\xfe\x00\x00\x00\x00")
 
 
 def events_of(client: ReplicaClient) -> Iterator[bytes]:
-    """The events of a dump that was asked for."""
+    """Return an iterator over the events of a dump."""
     stream = client._stream("mysql-bin.000001", 4, ChecksumAlgorithm.OFF, lambda: None)
     return iter(stream.next_event, None)
 
 
 @contextmanager
 def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterator[bytes]]:
-    """A dump whose peer sends these bytes and closes the connection."""
+    """Yield the events of a dump whose peer sends these bytes and closes the connection."""
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -69,7 +69,7 @@ def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterat
 
     peer = threading.Thread(target=send)
     peer.start()
-    # The handshake is pymysql's; from the dump on only the socket is used.
+    # Of the pymysql connection, which makes the handshake, a dump uses only the socket.
     connection = cast(Any, SimpleNamespace(_sock=ours))
     try:
         with ours:
@@ -80,7 +80,7 @@ def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterat
 
 
 @pytest.mark.parametrize("size", [1, 2, MAX - 1, MAX, MAX + 1, 2 * MAX - 1, 2 * MAX, 2 * MAX + 5])
-def test_payloads_are_joined(size: int) -> None:
+def test_payload_of_any_size_is_joined_from_its_packets(size: int) -> None:
     payload = bytes([size & 0xFF]) * (size - 1) + b"e"
     sent = packets(payload)
     assert len(sent) == size + 4 * (size // MAX + 1)
@@ -89,16 +89,15 @@ def test_payloads_are_joined(size: int) -> None:
     assert read_packet(stream.read) == (EOF[4], EOF[5:])
 
 
-def test_events_up_to_the_end_of_the_log() -> None:
-    big = b"x" * (MAX - 1)  # with its status byte exactly one full packet
+def test_dump_gives_every_event_until_end_of_log() -> None:
+    big = b"x" * (MAX - 1)  # exactly one full packet with its status byte
     with dump_of(event(b"one") + event(big) + event(b"") + EOF) as events:
         assert next(events) == b"one"
         assert next(events) == big
         assert list(events) == [b""]
 
 
-def test_cut_at_every_byte() -> None:
-    """Between packets or inside one: what is whole comes, then the connection is lost."""
+def test_dump_cut_at_any_byte_gives_whole_events_then_lost_connection() -> None:
     sent = [event(b"one"), event(b"two"), event(b"three")]
     ends = [len(b"".join(sent[:n])) for n in range(4)]
     whole = b"".join(sent)
@@ -112,7 +111,7 @@ def test_cut_at_every_byte() -> None:
 
 
 @pytest.mark.parametrize("length", [4 + MAX, 4 + MAX + 3, 4 + MAX + 4 + 5])
-def test_cut_between_the_packets_of_one_event(length: int) -> None:
+def test_dump_cut_between_packets_of_an_event_is_a_lost_connection(length: int) -> None:
     sent = event(b"x" * (MAX + 100))
     with dump_of(sent[:length]) as events, pytest.raises(LostConnectionError):
         next(events)
@@ -126,7 +125,7 @@ def test_cut_between_the_packets_of_one_event(length: int) -> None:
             BinlogPurgedError,
             "no longer has this binlog",
         ),
-        # Before 4.1 there was no SQL state.
+        # An error packet from before 4.1 has no SQL state.
         (packets(b"\xff\xd4\x04Binary log is not open"), BinlogSettingsError, "writes no binlog"),
         (error(1227, "Access denied"), AccessDeniedError, "GRANT REPLICATION SLAVE"),
         (error(1053, "Server shutdown in progress"), LostConnectionError, "1053"),
@@ -136,14 +135,16 @@ def test_cut_between_the_packets_of_one_event(length: int) -> None:
         (packets(b""), MalformedEventError, "empty packet"),
     ],
 )
-def test_errors_in_mid_dump(packet: bytes, kind: type[MySQLBinlogError], words: str) -> None:
+def test_error_or_invalid_packet_during_dump_raises_matching_error(
+    packet: bytes, kind: type[MySQLBinlogError], words: str
+) -> None:
     with dump_of(event(b"one") + packet + event(b"two")) as events:
         assert next(events) == b"one"
         with pytest.raises(kind, match=words):
             next(events)
 
 
-def test_a_missing_grant_has_no_place() -> None:
+def test_access_denied_error_of_dump_has_no_binlog_position() -> None:
     with (
         dump_of(error(1227, "Access denied")) as events,
         pytest.raises(AccessDeniedError) as caught,
@@ -153,7 +154,7 @@ def test_a_missing_grant_has_no_place() -> None:
     assert "mysql-bin" not in str(caught.value)
 
 
-def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
+def test_abort_by_another_thread_ends_waiting_reader_with_lost_connection() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=ours)))
@@ -167,8 +168,7 @@ def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
         aborting.join()
 
 
-def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
-    """The time allowed, not the waiting: at least half a minute, else three heartbeats."""
+def test_dump_timeout_is_three_heartbeats_but_at_least_30_seconds() -> None:
     for interval, expected in ((1.0, 30.0), (10.0, 30.0), (60.0, 180.0)):
         settings = ServerSettings("h", 1, "u", "secret", heartbeat_interval=interval)
         ours, theirs = socket.socketpair()
@@ -179,11 +179,11 @@ def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
             assert ours.gettimeout() == expected
 
 
-def test_settings_show_no_password() -> None:
+def test_repr_of_server_settings_has_no_password() -> None:
     assert "secret" not in repr(SETTINGS)
 
 
-# sslMode as MySQL's --ssl-mode, in pymysql's arguments
+# (sslMode, as MySQL's --ssl-mode, and the arguments for pymysql)
 SSL: list[tuple[str, dict[str, Any]]] = [
     ("DISABLED", {"ssl_disabled": True}),
     ("PREFERRED", {}),
@@ -194,5 +194,5 @@ SSL: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("mode", "expected"), SSL)
-def test_ssl_arguments(mode: str, expected: dict[str, Any]) -> None:
+def test_ssl_mode_gives_the_matching_pymysql_arguments(mode: str, expected: dict[str, Any]) -> None:
     assert ServerSettings("h", 1, "u", "p", ssl_mode=mode).ssl_arguments() == expected

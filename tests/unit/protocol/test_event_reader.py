@@ -1,4 +1,4 @@
-"""The walker: what is in the log, where it stands, and what is refused."""
+"""The event reader: events, their positions, and rejected events."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def format_description(log_pos: int = 0, *, algorithm: int = 1, flags: int = 0) 
 
 
 def walker_at(pos: int, *, checksum: bool = True) -> EventReader:
-    """A walker that a dump from `pos` has set up."""
+    """Return a reader at `pos` that has read a dump's FORMAT_DESCRIPTION."""
     walker = EventReader(FILE, pos)
     assert walker.feed(format_description(algorithm=int(checksum))) is None
     return walker
 
 
-def test_golden_header() -> None:
+def test_event_header_is_parsed_and_unknown_type_is_named_by_number() -> None:
     assert HEADER.size == 19
     header = EventHeader.parse(bytes.fromhex("b61e1c5a") + UPDATE[4:])
     assert header == (1511792310, 31, 93157, 52, 441, 0)
@@ -75,7 +75,9 @@ def test_golden_header() -> None:
         (DELETE, 667, T.DELETE_ROWS_EVENT, 0x055741C1),
     ],
 )
-def test_golden_events(raw: bytes, start: int, kind: EventType, checksum: int) -> None:
+def test_rows_event_is_read_with_its_position_type_and_body(
+    raw: bytes, start: int, kind: EventType, checksum: int
+) -> None:
     assert raw[-4:] == pack("<I", checksum)
     event = walker_at(start).feed(raw)
     assert event is not None
@@ -84,8 +86,8 @@ def test_golden_events(raw: bytes, start: int, kind: EventType, checksum: int) -
     assert event.body == raw[19:-4]
 
 
-def test_golden_group_positions() -> None:
-    """GTID, BEGIN, TABLE_MAP, UPDATE, XID; then the same around the delete."""
+def test_event_positions_follow_from_event_lengths() -> None:
+    """The lengths are those of GTID, BEGIN, TABLE_MAP, UPDATE, XID; then the same with DELETE."""
     lengths = [65, 72, 58, 52, 31, 65, 72, 58, 45, 31]
     walker = walker_at(194)
     found = []
@@ -98,18 +100,18 @@ def test_golden_group_positions() -> None:
 
 
 @pytest.mark.parametrize("raw", [UPDATE, DELETE])
-def test_every_flipped_byte_is_found(raw: bytes) -> None:
+def test_every_changed_byte_of_an_event_raises_error_at_its_position(raw: bytes) -> None:
     start = EventHeader.parse(raw).log_pos - len(raw)
     for at in range(len(raw)):
         damaged = raw[:at] + bytes([raw[at] ^ 0x40]) + raw[at + 1 :]
         with pytest.raises(FormatError) as caught:
-            # One event further back: an error right at the start may be the start's fault.
+            # One event was read before: directly at the start, the start position can be the fault.
             walker_behind(start).feed(damaged)
         assert (caught.value.file, caught.value.position) == (FILE, start)
 
 
 @pytest.mark.parametrize("raw", [UPDATE, DELETE])
-def test_every_truncation_and_a_tail_are_errors(raw: bytes) -> None:
+def test_truncated_or_extended_event_raises_malformed_event_error(raw: bytes) -> None:
     start = EventHeader.parse(raw).log_pos - len(raw)
     for wrong in [*(raw[:length] for length in range(len(raw))), raw + b"\x00"]:
         with pytest.raises(MalformedEventError) as caught:
@@ -118,15 +120,17 @@ def test_every_truncation_and_a_tail_are_errors(raw: bytes) -> None:
 
 
 def walker_behind(pos: int) -> EventReader:
-    """A walker that walked one event that ends at `pos`."""
+    """Return a reader that has read one event, which ends at `pos`."""
     walker = walker_at(pos - 31)
     assert walker.feed(raw_event(T.XID_EVENT, bytes(8), log_pos=pos)) is not None
     return walker
 
 
 @pytest.mark.parametrize("checksum", [CRC32, OFF])
-def test_made_up_rotate_at_the_start_of_a_dump(checksum: ChecksumAlgorithm) -> None:
-    """The server sends it with its own checksum setting, before any FORMAT_DESCRIPTION."""
+def test_artificial_rotate_before_format_description_does_not_move_position(
+    checksum: ChecksumAlgorithm,
+) -> None:
+    """The server sends this ROTATE first, with or without a checksum as it is configured."""
     walker = EventReader(FILE, 4, checksum)
     raw = raw_event(
         T.ROTATE_EVENT,
@@ -144,14 +148,14 @@ def test_made_up_rotate_at_the_start_of_a_dump(checksum: ChecksumAlgorithm) -> N
     assert (event.start, event.end) == (4, 4 + len(described))
 
 
-def test_made_up_rotate_with_a_wrong_checksum() -> None:
+def test_artificial_rotate_with_wrong_checksum_raises_checksum_error() -> None:
     raw = raw_event(T.ROTATE_EVENT, rotate_body(FILE), log_pos=0, flags=ARTIFICIAL_FLAG)
     with pytest.raises(ChecksumError):
         EventReader(FILE, 4, CRC32).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
-def test_start_in_mid_file() -> None:
-    """ROTATE to the start's position, FORMAT_DESCRIPTION with log_pos 0, then the log."""
+def test_dump_from_mid_file_begins_with_the_event_at_its_position() -> None:
+    """The server sends a ROTATE to the position, FORMAT_DESCRIPTION with log_pos 0, and the log."""
     walker = EventReader("", 0, CRC32)
     rotate = rotate_body(FILE, 389)
     assert walker.feed(raw_event(T.ROTATE_EVENT, rotate, log_pos=0, flags=ARTIFICIAL_FLAG)) is None
@@ -165,7 +169,7 @@ def test_start_in_mid_file() -> None:
 
 
 @pytest.mark.parametrize("kind", [T.HEARTBEAT_LOG_EVENT, T.HEARTBEAT_LOG_EVENT_V2])
-def test_heartbeats_are_not_positions(kind: EventType) -> None:
+def test_heartbeat_does_not_move_the_position(kind: EventType) -> None:
     walker = walker_at(389)
     for log_pos in (441, 389, 0, 7):
         assert walker.feed(raw_event(kind, FILE.encode(), log_pos=log_pos)) is None
@@ -175,15 +179,15 @@ def test_heartbeats_are_not_positions(kind: EventType) -> None:
     assert event.start == 389
 
 
-def test_a_heartbeat_is_verified_too() -> None:
+def test_heartbeat_with_wrong_checksum_raises_checksum_error() -> None:
     raw = raw_event(T.HEARTBEAT_LOG_EVENT, FILE.encode(), log_pos=441)
     with pytest.raises(ChecksumError):
         walker_behind(389).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
 @pytest.mark.parametrize("past", [0, 1, 12, 30, 31, 32])
-def test_log_pos_wraps_at_4_gib_and_never_goes_down(past: int) -> None:
-    """Also when an event ends at exactly 4 GiB, where log_pos is 0 as in what is made up."""
+def test_positions_grow_past_4_gib_where_log_pos_wraps(past: int) -> None:
+    """Some events end at exactly 4 GiB, where log_pos is 0 as in artificial events."""
     begin = (1 << 32) - 62 + past
     walker = walker_at(begin)
     found = []
@@ -196,7 +200,7 @@ def test_log_pos_wraps_at_4_gib_and_never_goes_down(past: int) -> None:
 
 
 def test_in_use_flag_is_not_in_the_checksum() -> None:
-    """The server sets it in the file's first event and clears it when it closes the file."""
+    """The server sets the flag in the file's first event and clears it when it closes the file."""
     closed = format_description(123)
     in_use = closed[:17] + b"\x01\x00" + closed[19:]
     event = EventReader(FILE, 4).feed(in_use)
@@ -206,22 +210,22 @@ def test_in_use_flag_is_not_in_the_checksum() -> None:
         EventReader(FILE, 4).feed(closed[:17] + b"\x02\x00" + closed[19:])
 
 
-def test_format_description_has_a_checksum_where_others_have_none() -> None:
+def test_format_description_checksum_is_verified_if_algorithm_is_off() -> None:
     raw = format_description(123, algorithm=0)
     assert EventReader(FILE, 4).feed(raw) is not None
     with pytest.raises(ChecksumError):
         EventReader(FILE, 4).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
-def test_a_repeated_format_description_may_have_a_stale_checksum() -> None:
-    """A server changes its bytes for a start in mid-file; the CRC32 only where events have one."""
+def test_resent_format_description_may_have_a_stale_checksum_if_checksums_are_off() -> None:
+    """A start in mid-file changes this event, but changes its CRC32 only with checksums on."""
     stale = format_description(0, algorithm=0)[:-4] + bytes(4)
     assert EventReader(FILE, 389).feed(stale) is None
     with pytest.raises(InvalidPositionError, match="CRC32"):
         EventReader(FILE, 389).feed(format_description(0, algorithm=1)[:-4] + bytes(4))
 
 
-def test_server_5_5_knows_no_checksums() -> None:
+def test_events_of_server_5_5_are_read_without_checksums() -> None:
     body = format_description_body("5.5.62-log")
     walker = EventReader(FILE, 4)
     end = 4 + 19 + len(body)
@@ -234,8 +238,8 @@ def test_server_5_5_knows_no_checksums() -> None:
     assert xid.body == bytes(8)
 
 
-def test_the_algorithm_changes_from_file_to_file() -> None:
-    """SET GLOBAL binlog_checksum rotates; the ROTATE is written as the file that it ends."""
+def test_checksum_algorithm_may_change_between_files() -> None:
+    """SET GLOBAL binlog_checksum rotates the log; the ROTATE has the algorithm of the old file."""
     first = LogBuilder("mysql-bin.000001", checksum=True)
     first.format_description().begin().xid().rotate("mysql-bin.000002")
     second = LogBuilder("mysql-bin.000002", checksum=False)
@@ -262,15 +266,15 @@ def _ends(lengths: list[int]) -> list[int]:
 @pytest.mark.parametrize(
     ("log_pos", "words"), [(440, "has log_pos 440, expected 441"), (442, "has log_pos 442")]
 )
-def test_drift_of_log_pos(log_pos: int, words: str) -> None:
+def test_wrong_log_pos_raises_malformed_event_error(log_pos: int, words: str) -> None:
     walker = walker_behind(389)
     with pytest.raises(MalformedEventError, match=words) as caught:
         walker.feed(raw_event(T.XID_EVENT, bytes(29), log_pos=log_pos))
     assert (caught.value.file, caught.value.position) == (FILE, 389)
 
 
-def test_a_start_inside_an_event_says_so() -> None:
-    """The same mistake right at the start is the fault of the position that was asked for."""
+def test_start_inside_an_event_raises_invalid_position_error() -> None:
+    """A wrong checksum of the first FORMAT_DESCRIPTION still raises ChecksumError."""
     with pytest.raises(InvalidPositionError, match="no event begins here") as caught:
         walker_at(390).feed(UPDATE)
     assert (caught.value.file, caught.value.position) == (FILE, 390)
@@ -278,7 +282,7 @@ def test_a_start_inside_an_event_says_so() -> None:
         EventReader(FILE, 4).feed(format_description(123)[:-1] + b"\x00")
 
 
-def test_an_event_before_any_format_description() -> None:
+def test_event_before_any_format_description_is_rejected() -> None:
     raw = raw_event(T.XID_EVENT, bytes(8), log_pos=4 + 27, checksum=False)
     with pytest.raises(MalformedEventError, match="XID_EVENT comes before any FORMAT_DESCRIPTION"):
         EventReader(FILE, 4).feed(raw)
@@ -298,7 +302,7 @@ def test_an_event_before_any_format_description() -> None:
         (format_description_body()[:40], MalformedEventError, "cut short"),
     ],
 )
-def test_format_descriptions_that_are_refused(
+def test_unsupported_or_malformed_format_description_is_rejected(
     body: bytes, error: type[FormatError], words: str
 ) -> None:
     checksum = len(body) > 57
@@ -308,7 +312,7 @@ def test_format_descriptions_that_are_refused(
 
 
 @pytest.mark.parametrize("path", sorted(CAPTURED.glob("*.binlog")), ids=lambda path: path.stem)
-def test_captured_logs_are_walked_to_their_last_byte(path: object) -> None:
+def test_recorded_logs_are_read_to_their_last_byte(path: object) -> None:
     file = CAPTURED / str(path)
     walker = EventReader(file.name, 4)
     last = 4
@@ -323,8 +327,9 @@ def test_captured_logs_are_walked_to_their_last_byte(path: object) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.booleans()), max_size=30), st.booleans())
-def test_positions_add_up(parts: list[tuple[int, bool]], checksum: bool) -> None:
-    """Whatever the lengths, and with heartbeats anywhere between."""
+def test_positions_of_any_events_follow_lengths_despite_heartbeats(
+    parts: list[tuple[int, bool]], checksum: bool
+) -> None:
     log = LogBuilder(FILE, checksum=checksum)
     walker = walker_at(4, checksum=checksum)
     for size, beats in parts:
@@ -350,7 +355,7 @@ def test_positions_add_up(parts: list[tuple[int, bool]], checksum: bool) -> None
         ("9.7.4", False),
     ],
 )
-def test_which_servers_leave_positions_out(version: str, lacks: bool) -> None:
+def test_only_mariadb_from_11_4_on_may_lack_positions(version: str, lacks: bool) -> None:
     walker = EventReader(FILE, 4)
     (head,) = LogBuilder().format_description(version).raws
     walker.feed(head)
@@ -358,8 +363,8 @@ def test_which_servers_leave_positions_out(version: str, lacks: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [T.MARIADB_START_ENCRYPTION_EVENT, T.MARIADB_GTID_LIST_EVENT])
-def test_repeated_event_of_the_file_is_not_at_the_start_of_a_dump(kind: EventType) -> None:
-    """MariaDB sends it again for a start in mid-file, not all of them as artificial."""
+def test_event_resent_at_start_of_a_dump_does_not_move_the_position(kind: EventType) -> None:
+    """For a start in mid-file, MariaDB sends such events again, not all of them as artificial."""
     walker = EventReader(FILE, 1000)
     body = format_description_body("11.8.9-MariaDB-log")
     assert walker.feed(raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=0)) is None

@@ -1,4 +1,4 @@
-"""Binlog files as raw events."""
+"""Binlog files, read as raw events."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ def log() -> LogBuilder:
     return LogBuilder().format_description().begin().rows(1, "t", 1, 2).xid()
 
 
-def test_whole(log: LogBuilder, tmp_path: Path) -> None:
+def test_binlog_file_is_read_completely(log: LogBuilder, tmp_path: Path) -> None:
     assert raws_in(log.write(tmp_path)) == log.raws
 
 
-def test_cut_at_every_byte(log: LogBuilder, tmp_path: Path) -> None:
-    """At an event's end that is a shorter log, anywhere else an error that says where."""
+def test_binlog_file_cut_inside_an_event_is_rejected_with_its_position(
+    log: LogBuilder, tmp_path: Path
+) -> None:
+    """A file cut at the end of an event is a valid, shorter log."""
     path = log.write(tmp_path)
     data = path.read_bytes()
     starts = [4]
@@ -48,7 +50,9 @@ def test_cut_at_every_byte(log: LogBuilder, tmp_path: Path) -> None:
         assert caught.value.position == max(start for start in starts if start < length)
 
 
-def test_a_tail(log: LogBuilder, tmp_path: Path) -> None:
+def test_zeros_after_last_event_are_rejected_with_their_position(
+    log: LogBuilder, tmp_path: Path
+) -> None:
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes() + bytes(19))
     with pytest.raises(MalformedEventError, match="event length of 0") as caught:
@@ -65,7 +69,7 @@ def test_a_tail(log: LogBuilder, tmp_path: Path) -> None:
         (b"\xfdbin" + bytes(512), UnsupportedEventError, "encrypted"),
     ],
 )
-def test_what_is_no_binlog(
+def test_file_that_is_not_a_plain_binlog_is_rejected(
     data: bytes, error: type[FormatError], words: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.000001"
@@ -76,10 +80,10 @@ def test_what_is_no_binlog(
 
 
 @pytest.mark.parametrize("open_as", [Path.write_bytes, _write_gzip])
-def test_an_event_longer_than_its_file_takes_no_memory(
+def test_event_longer_than_its_file_is_rejected_in_bounded_memory(
     open_as: Callable[[Path, bytes], object], tmp_path: Path
 ) -> None:
-    """A length of 4 GiB, in a file that is also read compressed."""
+    """The event's length is 4 GiB - 1; the file is plain or gzip-compressed."""
     header = bytearray(LogBuilder().format_description().raws[0][:19])
     header[9:13] = b"\xff\xff\xff\xff"
     path = tmp_path / "mysql-bin.000001"
@@ -88,13 +92,13 @@ def test_an_event_longer_than_its_file_takes_no_memory(
         raws_in(path)
 
 
-def test_nothing_but_the_magic(tmp_path: Path) -> None:
+def test_file_with_only_the_magic_has_no_events(tmp_path: Path) -> None:
     path = tmp_path / "x.000001"
     path.write_bytes(MAGIC)
     assert raws_in(path) == []
 
 
-def test_from_every_event_on(log: LogBuilder, tmp_path: Path) -> None:
+def test_file_stream_reads_from_any_event_to_the_end(log: LogBuilder, tmp_path: Path) -> None:
     with FileStream(log.write(tmp_path)) as stream:
         pos = 4
         for at, raw in enumerate(log.raws):
@@ -112,10 +116,10 @@ def test_from_every_event_on(log: LogBuilder, tmp_path: Path) -> None:
         (159, "5.7.44-48-log"),  # Percona Server's START_5_7_ENCRYPTION_EVENT
     ],
 )
-def test_events_after_a_start_of_encryption_are_not_called_damaged(
+def test_start_of_encryption_event_raises_unsupported_event_error(
     kind: int, version: str, tmp_path: Path
 ) -> None:
-    # Scheme, version of the key, nonce; then what no reader without the key can tell from noise.
+    # Scheme, key version and nonce; the encrypted events after it are random bytes here.
     log = LogBuilder().format_description(version)
     start = log.pos
     path = log.add(kind, bytes([1, 1, 0, 0, 0]) + bytes(range(12))).write(tmp_path)

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.protocol.gtid_sets import (
 
 UUID = "4a4208bf-e9fd-11f1-8fee-02fc00000001"
 SID = UUID.replace("-", "")
-# (bytes of a PREVIOUS_GTIDS of MySQL 9.7.4, its set); the second from `flush binary logs` after
+# (bytes of a PREVIOUS_GTIDS of MySQL 9.7.4, its set); the last from `flush binary logs` after
 # transactions with gtid_next = AUTOMATIC:billing and AUTOMATIC:audit_1.
 LOGGED: list[tuple[str, list[Interval]]] = [
     ("0000000000000000", []),
@@ -36,14 +36,16 @@ LOGGED: list[tuple[str, list[Interval]]] = [
 
 
 @pytest.mark.parametrize(("logged", "intervals"), LOGGED)
-def test_logged_sets_are_read_and_written_equally(logged: str, intervals: list[Interval]) -> None:
+def test_logged_gtid_sets_are_read_and_written_equally(
+    logged: str, intervals: list[Interval]
+) -> None:
     data = bytes.fromhex(logged)
     assert parse_gtid_set(data) == intervals
     assert encode_gtid_set(intervals) == data
 
 
 @pytest.mark.parametrize(("logged", "_"), LOGGED)
-def test_cut_sets_are_rejected(logged: str, _: object) -> None:
+def test_cut_or_extended_gtid_sets_are_rejected(logged: str, _: object) -> None:
     data = bytes.fromhex(logged)
     for size in range(len(data)):
         with pytest.raises(MalformedEventError, match="PREVIOUS_GTIDS is cut short"):
@@ -53,14 +55,14 @@ def test_cut_sets_are_rejected(logged: str, _: object) -> None:
 
 
 @pytest.mark.parametrize(("first", "behind"), [(0, 3), (3, 3), (3, 2)])
-def test_empty_intervals_are_rejected(first: int, behind: int) -> None:
+def test_invalid_gtid_intervals_are_rejected(first: int, behind: int) -> None:
     data = bytes.fromhex(f"0100000000000000 {SID} 0100000000000000")
     data += first.to_bytes(8, "little") + behind.to_bytes(8, "little")
     with pytest.raises(MalformedEventError, match=f"has the interval {first} to {behind - 1} of"):
         parse_gtid_set(data)
 
 
-def test_mariadb_gtid_list() -> None:
+def test_mariadb_gtid_list_is_parsed_and_a_cut_one_is_rejected() -> None:
     data = bytes.fromhex("02000010 00000000 01000000 6400000000000000")
     data += bytes.fromhex("07000000 02000000 0500000000000000")
     expected = [MariadbLastGtid(0, 1, 100), MariadbLastGtid(7, 2, 5)]

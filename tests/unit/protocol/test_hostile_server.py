@@ -1,4 +1,4 @@
-"""A server that attacks or is broken: it gets no file, no memory and no readable password."""
+"""A malicious or broken server gets no file, no unbounded memory and no readable password."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pyspark_mysqlbinlog.protocol.server.result_set import MAX_PAYLOAD, ResultSe
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
 PASSWORD = b"geheim-1"
-_LOCAL_FILES = 0x80  # in the capabilities of a client
+_LOCAL_FILES = 0x80  # CLIENT_LOCAL_FILES, in the capabilities of a client
 _MORE_RESULTS = b"\x00\x00\x00\x0a\x00\x00\x00"
 
 
@@ -58,12 +58,12 @@ def dump(client: ReplicaClient) -> None:
 
 
 def is_own(command: int, argument: bytes) -> bool:
-    """Whether a command is the test's, and not one that begins each session."""
+    """Return whether a command is the test's, not one that begins each session."""
     return command != COM_QUERY or argument == b"SELECT something"
 
 
 def found(server: HostileServer, run: Callable[[ReplicaClient], None]) -> MySQLBinlogError:
-    """The error of a client of this server."""
+    """Return the error of a client of this server."""
     with (
         hostile_server(server),
         pytest.raises(MySQLBinlogError) as caught,
@@ -87,10 +87,10 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("run", "command"), COMMANDS)
-def test_a_request_for_a_local_file_gets_nothing(
+def test_local_file_requested_by_server_is_not_sent(
     run: Callable[[ReplicaClient], None], command: int, tmp_path: Path
 ) -> None:
-    """The answer 0xfb and a name, to whatever the client sends."""
+    """The server answers the command with 0xfb and a file name, as for LOAD DATA LOCAL."""
     secret = tmp_path / "id_rsa"
     secret.write_bytes(b"PRIVATE KEY")
     asked: list[int] = []
@@ -107,17 +107,17 @@ def test_a_request_for_a_local_file_gets_nothing(
     if command == COM_QUERY:
         assert "requested a file of this machine" in error.message
     assert b"PRIVATE" not in server.received
-    # After the request came a goodbye at most.
+    # After the request, the client sent at most COM_QUIT.
     assert bytes(server.received[asked[0] :]) in (b"", b"\x01\x00\x00\x00\x01")
 
 
-def test_a_login_offers_no_local_files() -> None:
+def test_login_capabilities_exclude_local_files() -> None:
     with hostile_server(HostileServer()) as server:
         ReplicaClient.connect(server.settings()).close()
         assert not int.from_bytes(server.received[4:8], "little") & _LOCAL_FILES
 
 
-def test_a_request_for_a_local_file_at_the_login(tmp_path: Path) -> None:
+def test_local_file_request_during_login_fails_the_connection(tmp_path: Path) -> None:
     server = HostileServer(login=(packets(b"\xfb" + bytes(tmp_path / "x"), sequence=2),))
     assert isinstance(found(server, query), ConnectionFailedError)
 
@@ -134,12 +134,12 @@ def test_a_password_is_never_sent_in_clear_text_without_tls(plugin: str) -> None
         ReplicaClient.connect(server.settings())
     assert plugin in caught.value.message
     assert PASSWORD not in server.received
-    # Only the login itself was sent, whose password is scrambled with the salt.
+    # Only the login packet was sent, in which the password is scrambled with the salt.
     assert len(server.received) == 4 + int.from_bytes(server.received[:3], "little")
 
 
 @pytest.mark.parametrize("mode", ["REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
-def test_a_server_without_tls_does_not_even_get_the_user(mode: str) -> None:
+def test_required_tls_sends_nothing_to_server_without_tls(mode: str) -> None:
     server = HostileServer()
     with hostile_server(server), pytest.raises(ServerError, match="SSL"):
         ReplicaClient.connect(server.settings(ssl_mode=mode))
@@ -149,7 +149,7 @@ def test_a_server_without_tls_does_not_even_get_the_user(mode: str) -> None:
 # --- memory
 
 
-def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_larger_than_limit_fails_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     assert connection_module.MAX_ANSWER_BYTES == 1 << 30
     monkeypatch.setattr(connection_module, "MAX_ANSWER_BYTES", 1 << 16)
     many = packets(b"\x01", definition(), EOF, *[b"\x03abc"] * 9000, EOF)
@@ -160,24 +160,24 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 300, 1 << 62])
-def test_more_columns_than_follow(count: int) -> None:
+def test_column_count_larger_than_definitions_fails_the_connection(count: int) -> None:
     lies = packets(lenenc_int(count), definition(), EOF, EOF)
     server = HostileServer(lambda *asked: lies if is_own(*asked) else None)
     assert isinstance(found(server, query), ConnectionFailedError)
 
 
-def test_a_handshake_is_bounded() -> None:
+def test_oversized_handshake_fails_the_connection() -> None:
     server = HostileServer(begin=packets(greeting() + bytes(1 << 21), sequence=0))
     assert isinstance(found(server, query), ConnectionFailedError)
 
 
-def test_an_endless_chain_of_results_is_not_followed() -> None:
+def test_answer_with_more_than_one_result_is_rejected() -> None:
     server = HostileServer(lambda *asked: packets(_MORE_RESULTS) if is_own(*asked) else None)
     assert "more than one result" in found(server, query).message
 
 
 class Endless:
-    """The bytes of one event or row without end: full packets of zeros, made when they are read."""
+    """An endless event or row: full packets of zeros, generated when they are read."""
 
     given = 0
 
@@ -193,7 +193,9 @@ class Endless:
         return len(memory)
 
 
-def test_an_event_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_larger_than_limit_raises_malformed_event_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert dump_stream.MAX_EVENT_BYTES < 1.1 * (1 << 30)
     monkeypatch.setattr(dump_stream, "MAX_EVENT_BYTES", 1 << 26)
     peer = Endless()
@@ -202,7 +204,9 @@ def test_an_event_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert peer.given < (1 << 26) + (1 << 20)
 
 
-def test_a_row_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_larger_than_limit_raises_malformed_result_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert result_set_module.MAX_ROW_BYTES < 1.1 * (1 << 30)
     monkeypatch.setattr(result_set_module, "MAX_ROW_BYTES", 1 << 26)
     head = packets(b"\x01", definition(), EOF)
@@ -232,14 +236,16 @@ def test_a_row_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (packets(b"\x01", b"\xfe" + b"\xff" * 8 + b"x"), "cut short"),
     ],
 )
-def test_lengths_in_a_result_are_checked(sent: bytes, words: str) -> None:
+def test_impossible_lengths_in_a_result_raise_malformed_result_error(
+    sent: bytes, words: str
+) -> None:
     server = HostileServer(lambda number, _: sent if number == COM_STMT_EXECUTE else None)
     error = found(server, rows)
     assert isinstance(error, MalformedResultError)
     assert words in error.message
 
 
-# --- answers that no server gives
+# --- malformed answers
 
 BROKEN = [
     b"",
@@ -264,8 +270,8 @@ def test_a_broken_answer_is_an_error_of_this_package(
         is_meant = number == command and is_own(number, argument)
         return packets(payload) * 3 if is_meant else None
 
-    # An event that is too short, which its reader rejects. (An end is that of a server that is shut
-    # down: this one takes no second connection.)
+    # The dump accepts an event that is too short; the event reader rejects it. (The end of a dump
+    # is an error: it looks like a shutdown, since this server accepts no second connection.)
     is_accepted = command == COM_BINLOG_DUMP and payload[:1] == b"\x00"
     expected = nullcontext() if is_accepted else pytest.raises(MySQLBinlogError)
     with (
@@ -288,12 +294,12 @@ def test_a_broken_answer_is_an_error_of_this_package(
         packets(OK, sequence=9),
     ],
 )
-def test_a_broken_result_is_an_error_of_this_package(sent: bytes) -> None:
+def test_malformed_query_result_raises_server_error(sent: bytes) -> None:
     server = HostileServer(lambda *asked: sent if is_own(*asked) else None)
     assert isinstance(found(server, query), ServerError)
 
 
-def test_a_servers_text_cannot_fill_a_log_or_change_a_terminal() -> None:
+def test_error_text_of_server_is_shortened_and_has_no_control_characters() -> None:
     text = b"\x1b[2Jno\r\nERROR faked " + b"x" * 100_000
     sent = packets(b"\xff\x51\x04#HY000" + text)
     server = HostileServer(lambda *asked: sent if is_own(*asked) else None)
@@ -302,7 +308,7 @@ def test_a_servers_text_cannot_fill_a_log_or_change_a_terminal() -> None:
     assert len(message) < 2000
 
 
-# --- silence
+# --- silent servers
 
 
 @pytest.mark.parametrize(
@@ -316,20 +322,19 @@ def test_a_servers_text_cannot_fill_a_log_or_change_a_terminal() -> None:
     ],
     ids=["greeting", "half a greeting", "login", "half an answer", "first statement"],
 )
-def test_silence_while_connecting_ends(server: HostileServer) -> None:
+def test_silent_server_while_connecting_is_a_lost_connection(server: HostileServer) -> None:
     with hostile_server(server), pytest.raises(LostConnectionError):
         ReplicaClient.connect(server.settings(connect_timeout=0.3))
 
 
-def test_silence_in_tls_ends() -> None:
+def test_silent_server_in_tls_handshake_is_a_lost_connection() -> None:
     begin = packets(greeting(has_tls=True), sequence=0)
     server = HostileServer(begin=begin, login=(b"",))
     with hostile_server(server), pytest.raises(LostConnectionError):
         ReplicaClient.connect(server.settings(connect_timeout=0.3, ssl_mode="REQUIRED"))
 
 
-def test_every_wait_has_an_end() -> None:
-    """The times that are allowed, without waiting for them."""
+def test_socket_timeout_is_set_for_queries_results_and_dumps() -> None:
     with hostile_server(HostileServer()) as server:
         with ReplicaClient.connect(server.settings()) as client:
             query(client)

@@ -1,4 +1,4 @@
-"""The small events: whole, cut at every byte, with a tail."""
+"""Bodies of small events: whole, cut at every byte, and with trailing bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.protocol.messages import (
     parse_server_version,
 )
 
-# Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: what every 5.7 server writes in front.
+# Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: the first status variables of every 5.7 server.
 SESSION = (
     b"\x00"
     + bytes(4)
@@ -45,7 +45,7 @@ SESSION = (
     + b"\x2d\0\x08\0\x21\0"
 )
 
-# (parser, whole body, value, bytes that must be there: fewer are an error)
+# (id, parser, whole body, value, required bytes: fewer are an error)
 PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
     ("rotate", Rotate.parse, rotate_body("b.000002", 4), Rotate(4, "b.000002"), 8),
     (
@@ -93,7 +93,7 @@ PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
     [case[1:] for case in PARSERS],
     ids=[c[0] for c in PARSERS],
 )
-def test_whole_and_cut_at_every_byte(
+def test_event_body_is_parsed_and_one_without_required_bytes_is_rejected(
     parse: Callable[[bytes], object], body: bytes, expected: object, needed: int
 ) -> None:
     assert parse(body) == expected
@@ -104,8 +104,7 @@ def test_whole_and_cut_at_every_byte(
         parse(body[:length])  # the rest is text of any length
 
 
-def test_tails() -> None:
-    """Where the body's length is told, a tail is an error; where the text is the rest, text."""
+def test_trailing_bytes_are_an_error_text_or_ignored_by_event_type() -> None:
     with pytest.raises(MalformedEventError, match="1 bytes left over"):
         XaPrepare.parse(xa_prepare_body(b"xa1") + b"\x00")
     assert Rotate.parse(rotate_body("a.000001") + b"0").file == "a.0000010"
@@ -113,7 +112,7 @@ def test_tails() -> None:
     assert Gtid.parse(gtid_body() + b"logical clocks") == Gtid.parse(gtid_body())
 
 
-def test_incident_with_its_message() -> None:
+def test_incident_message_is_parsed_and_a_cut_or_longer_one_is_rejected() -> None:
     body = incident_body("LOST_EVENTS")
     assert Incident.parse(body) == Incident(1, "LOST_EVENTS")
     for length in range(3, len(body)):
@@ -123,24 +122,24 @@ def test_incident_with_its_message() -> None:
         Incident.parse(body + b"tail")
 
 
-def test_rows_query_length_is_only_modulo_256() -> None:
+def test_rows_query_longer_than_255_bytes_is_read_whole() -> None:
     text = "x" * 700
     assert parse_rows_query(rows_query_body(text)) == text
 
 
-def test_a_file_name_that_is_no_utf8() -> None:
+def test_rotate_file_name_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(MalformedEventError, match="a file name that is not UTF-8: 0x62e9"):
         Rotate.parse(bytes(8) + b"b\xe9")
 
 
-def test_text_that_is_no_utf8_is_kept() -> None:
+def test_query_text_that_is_not_utf8_is_preserved() -> None:
     body = query_body("insert 'x'").replace(b"x", b"\xe9")
     assert Query.parse(body).sql.encode("utf-8", "surrogateescape") == b"insert '\xe9'"
     rows_query = parse_rows_query(b"\x01\xe9")
     assert rows_query.encode("utf-8", "surrogateescape") == b"\xe9"
 
 
-# (status variables, sql_mode, collation of the server)
+# (id, status variables, sql_mode, collation of the server)
 VARIABLES: list[tuple[str, bytes, int, int | None]] = [
     ("none", b"", 0, None),
     ("as 5.7 writes them", SESSION, 1436549152, 0x21),
@@ -165,24 +164,26 @@ VARIABLES: list[tuple[str, bytes, int, int | None]] = [
     [v[1:] for v in VARIABLES],
     ids=[v[0] for v in VARIABLES],
 )
-def test_session_of_a_query(variables: bytes, sql_mode: int, collation: int | None) -> None:
+def test_query_status_variables_give_sql_mode_and_server_collation(
+    variables: bytes, sql_mode: int, collation: int | None
+) -> None:
     query = Query.parse(query_body("BEGIN", "d", variables))
     assert (query.sql_mode, query.collation_server, query.sql) == (sql_mode, collation, "BEGIN")
 
 
 @pytest.mark.parametrize("length", [1, 4, 9])
-def test_cut_collations_of_character_sets(length: int) -> None:
+def test_cut_character_set_collations_in_query_are_rejected(length: int) -> None:
     with pytest.raises(MalformedEventError, match="status variables is cut short"):
         Query.parse(query_body("BEGIN", "d", b"\x83\x02\x21\0\0\x08\x23\0\0\x0a"[:length]))
 
 
 @pytest.mark.parametrize("length", [1, 4, 6, 13, 15, 17, 18, 20, 24])
-def test_cut_status_variables(length: int) -> None:
+def test_cut_status_variables_in_query_are_rejected(length: int) -> None:
     with pytest.raises(MalformedEventError, match="status variables is cut short"):
         Query.parse(query_body("BEGIN", "d", SESSION[:length]))
 
 
-# (version, checksum algorithm in the body, what it says, whether it carries a CRC32 itself)
+# (version, algorithm byte in the body, the algorithm, whether the event itself has a CRC32)
 VERSIONS = [
     ("5.7.41-log", 1, ChecksumAlgorithm.CRC32, True),
     ("5.7.41-log", 0, ChecksumAlgorithm.OFF, True),
@@ -198,7 +199,7 @@ VERSIONS = [
 
 
 @pytest.mark.parametrize(("version", "code", "algorithm", "carries"), VERSIONS)
-def test_format_description(
+def test_format_description_gives_server_version_and_checksum_algorithm(
     version: str, code: int | None, algorithm: ChecksumAlgorithm, carries: bool
 ) -> None:
     head = format_description_body("5.5")
@@ -213,7 +214,7 @@ def test_format_description(
     assert described.post_header_lengths == head[57:]
 
 
-def test_format_description_cut_at_every_byte() -> None:
+def test_cut_format_description_without_a_checksum_algorithm_is_rejected() -> None:
     whole = format_description_body() + bytes(4)
     for length in range(57 + 5):
         with pytest.raises(MalformedEventError):
@@ -227,7 +228,7 @@ def test_format_description_cut_at_every_byte() -> None:
                 FormatDescription.parse(with_other_algorithm)
 
 
-def test_captured_events() -> None:
+def test_recorded_events_have_expected_fields() -> None:
     events = {event.start: event for event in read_log(CAPTURED / "transactions.001.binlog")}
     begin = Query.parse(events[1064].body)
     assert (begin.sql, begin.database, begin.error_code) == ("BEGIN", "fx_transactions", 0)
@@ -248,12 +249,12 @@ def test_captured_events() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_give_a_value_or_our_error(body: bytes) -> None:
+def test_any_bytes_give_a_value_or_format_error(body: bytes) -> None:
     for parse in (Rotate.parse, Query.parse, Gtid.parse, XaPrepare.parse, Incident.parse):
         with contextlib.suppress(FormatError):
             parse(body)
 
 
-def test_gtid_as_text() -> None:
+def test_gtid_text_is_uuid_and_number() -> None:
     assert str(Gtid.parse(gtid_body(5))) == f"{Gtid.parse(gtid_body()).uuid}:5"
     assert Gtid.parse(gtid_body()).uuid.replace("-", "") == UUID.hex()

@@ -1,4 +1,4 @@
-"""Results of prepared SELECTs, as bytes of a peer: whole, byte by byte, cut, damaged."""
+"""Results of prepared SELECTs, received whole, byte by byte, cut, and malformed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHUTDOWN = b"\xff\x1d\x04#08S01Server shutdown in progress"
 
 
 def packets(*payloads: bytes) -> bytes:
-    """Payloads as a server sends them: one of 2^24 - 1 bytes is followed by the rest of it."""
+    """Return payloads in packets; one of 2^24 - 1 bytes or more continues in the next packet."""
     parts = []
     for payload in payloads:
         for at in range(0, len(payload) + 1, MAX_PAYLOAD):
@@ -45,7 +45,7 @@ HEAD = packets(b"\x02", definition("a", 3, 63), definition("é", 253, 8), END)
 
 
 class Peer:
-    """Sends bytes in pieces, then closes the connection; counts the ends that it was told of."""
+    """A peer that sends bytes in pieces and closes the connection; it counts calls of `at_end`."""
 
     def __init__(self, data: bytes, piece: int | None = None) -> None:
         self.data = data
@@ -70,7 +70,7 @@ def rows_of(result: ResultSet) -> Iterator[bytes]:
 
 
 def filled(result: ResultSet) -> list[bytes]:
-    """Rows taken out of the buffer where they are all there, and one by one where they are not."""
+    """Return the rows, taken from the buffer if they are complete there, else by `next_row`."""
     found = []
     while True:
         view = result.view()
@@ -87,7 +87,9 @@ def filled(result: ResultSet) -> list[bytes]:
 
 @pytest.mark.parametrize("piece", [None, 1, 3, 100_000])
 @pytest.mark.parametrize("read", [lambda result: list(rows_of(result)), filled])
-def test_rows_in_pieces(piece: int | None, read: Callable[[ResultSet], list[bytes]]) -> None:
+def test_rows_received_in_pieces_of_any_size_are_complete(
+    piece: int | None, read: Callable[[ResultSet], list[bytes]]
+) -> None:
     rows = [b"\x00" + bytes((at,)) * at * 40 for at in range(60)]
     peer = Peer(HEAD + packets(*rows, END), piece)
     result = peer.result()
@@ -99,20 +101,20 @@ def test_rows_in_pieces(piece: int | None, read: Callable[[ResultSet], list[byte
 
 
 @pytest.mark.parametrize("size", [MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 2 * MAX_PAYLOAD])
-def test_rows_of_many_packets(size: int) -> None:
+def test_row_of_several_packets_is_joined(size: int) -> None:
     large = b"\x00" + b"x" * (size - 1)
     peer = Peer(HEAD + packets(b"\x00a", large, b"\x00b", END))
     assert [len(row) for row in filled(peer.result())] == [2, size, 2]
 
 
-def test_no_rows() -> None:
+def test_result_without_rows_is_empty_and_ends() -> None:
     peer = Peer(HEAD + packets(END))
     assert list(rows_of(peer.result())) == []
     assert peer.ends == 1
 
 
 @pytest.mark.parametrize("cut", range(len(HEAD)))
-def test_a_head_that_is_cut(cut: int) -> None:
+def test_result_cut_in_its_head_is_a_lost_connection(cut: int) -> None:
     peer = Peer(HEAD[:cut])
     with pytest.raises(LostConnectionError, match="broke while reading rows"):
         peer.result()
@@ -120,7 +122,7 @@ def test_a_head_that_is_cut(cut: int) -> None:
 
 
 @pytest.mark.parametrize("cut", range(12))
-def test_rows_that_are_cut(cut: int) -> None:
+def test_result_cut_in_its_rows_gives_whole_rows_then_lost_connection(cut: int) -> None:
     peer = Peer(HEAD + packets(b"\x00one", b"\x00two")[: 8 + cut])
     result = peer.result()
     rows = rows_of(result)
@@ -132,7 +134,7 @@ def test_rows_that_are_cut(cut: int) -> None:
     assert peer.ends == 0
 
 
-def test_an_error_between_rows() -> None:
+def test_server_error_between_rows_is_raised_and_ends_the_result() -> None:
     peer = Peer(HEAD + packets(b"\x00one", KILLED))
     rows = rows_of(peer.result())
     assert next(rows) == b"\x00one"
@@ -140,11 +142,11 @@ def test_an_error_between_rows() -> None:
         next(rows)
     assert caught.value.code == 1317
     assert not isinstance(caught.value, LostConnectionError)
-    # It ends the result: the connection is free again.
+    # The error ends the result, so the connection can be used again.
     assert peer.ends == 1
 
 
-def test_a_server_that_goes_away_between_rows() -> None:
+def test_server_shutdown_between_rows_is_a_lost_connection() -> None:
     peer = Peer(HEAD + packets(b"\x00one", SHUTDOWN))
     rows = rows_of(peer.result())
     next(rows)
@@ -154,7 +156,7 @@ def test_a_server_that_goes_away_between_rows() -> None:
     assert peer.ends == 0
 
 
-def test_an_error_in_place_of_a_result() -> None:
+def test_server_error_instead_of_a_result_is_raised() -> None:
     peer = Peer(packets(b"\xff\x84\x05#HY000Table definition has changed, please retry"))
     with pytest.raises(ServerError, match="definition has changed") as caught:
         peer.result()
@@ -178,7 +180,7 @@ def test_an_error_in_place_of_a_result() -> None:
         (HEAD + packets(END, b"\x00"), "sent 5 bytes after the end of a result, expected none"),
     ],
 )
-def test_what_is_no_result(sent: bytes, message: str) -> None:
+def test_invalid_result_raises_malformed_result_error(sent: bytes, message: str) -> None:
     peer = Peer(sent)
     with pytest.raises(MalformedResultError, match=message):
         list(rows_of(peer.result()))

@@ -1,4 +1,4 @@
-"""What a server's refusal is told to be; only a LostConnectionError is worth another try."""
+"""Error classes for errors of servers and clients; only LostConnectionError can be retried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.server.server_errors import dump_error, refused
 
 OperationalError = pymysql.err.OperationalError
-# How 5.6 and 5.7 end their 1236 texts.
+# The end of the texts of error 1236 on 5.6 and 5.7.
 TAIL = (
     "; the first event 'mysql-bin.000001' at 4, the last event read from './mysql-bin.000001' at"
     " 123, the last byte read from './mysql-bin.000001' at 123."
@@ -117,7 +117,7 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("code", "text", "kind", "words"), DUMP)
-def test_error_packets_of_a_dump(
+def test_dump_error_packet_gives_matching_error_class_and_message(
     code: int, text: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
     error = dump_error(code, text, "mysql-bin.000001", 4)
@@ -130,13 +130,13 @@ def test_error_packets_of_a_dump(
 
 
 def wrapped(cause: Exception) -> Exception:
-    """As pymysql hands over what failed while connecting."""
+    """Return the error that pymysql raises if connecting fails by `cause`."""
     error = OperationalError(2003, f"Can't connect to MySQL server on 'h' ({cause})")
     error.original_exception = cause  # type: ignore[attr-defined] # as pymysql does
     return error
 
 
-# (exception, while doing, class, words)
+# (exception, action that failed, class, words of the message)
 REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
     (
         wrapped(socket.gaierror(-2, "Name or service not known")),
@@ -298,7 +298,9 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("error", "doing", "kind", "words"), REFUSALS)
-def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], words: str) -> None:
+def test_client_exception_gives_matching_error_class_and_message(
+    error: Exception, doing: str, kind: type[MySQLBinlogError], words: str
+) -> None:
     found = refused(error, "h:3306", doing)
     assert type(found) is kind
     assert words in found.message
@@ -310,12 +312,3 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
         assert found.code == (error.args[0] if is_numbered and not is_ours else None)
     if kind is not BinlogPurgedError:
         assert "h:3306" in found.message
-
-
-def test_only_a_lost_connection_is_worth_another_try() -> None:
-    """The tables above hold what is told apart; here is where retrying looks."""
-    lost = [case for case in REFUSALS if case[2] is LostConnectionError]
-    assert len(lost) == 17
-    assert not any(
-        issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
-    )

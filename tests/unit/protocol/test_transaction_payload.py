@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD: a stream of events, in bounded memory, and everything that can be wrong."""
+"""TRANSACTION_PAYLOAD events: the events in them, bounded memory, and malformed payloads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def payload(body: bytes, start: int = 1000) -> Event:
     return make_event(EventType.TRANSACTION_PAYLOAD_EVENT, body, start)
 
 
-def test_events_are_those_of_the_stream() -> None:
+def test_events_of_a_payload_equal_those_packed_into_it() -> None:
     event = payload(payload_body(STREAM))
     found = list(TransactionPayloadReader(event))
     assert [(each.type, each.body) for each in found] == [(each.kind, each.body) for each in PARTS]
@@ -45,7 +45,7 @@ def test_events_are_those_of_the_stream() -> None:
     assert [each.checksum for each in found] == [None, None, None, event_checksum(event)]
 
 
-def test_a_stream_is_read_in_bounded_memory() -> None:
+def test_large_transaction_payload_is_read_in_bounded_memory() -> None:
     event = payload(payload_body(LARGE))
     tracemalloc.start()
     count = sum(1 for _ in TransactionPayloadReader(event))
@@ -56,7 +56,7 @@ def test_a_stream_is_read_in_bounded_memory() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, 40_000, 50_002])
-def test_reading_continues_at_any_event(at: int) -> None:
+def test_reading_of_a_payload_resumes_at_any_event(at: int) -> None:
     event = payload(payload_body(LARGE))
     whole = list(TransactionPayloadReader(event))
     reader = TransactionPayloadReader(event)
@@ -64,19 +64,19 @@ def test_reading_continues_at_any_event(at: int) -> None:
     assert list(reader) == whole[at:]
 
 
-def test_two_frames_are_one_stream() -> None:
+def test_payload_of_two_frames_is_one_stream() -> None:
     data = compressed(STREAM[:100]) + compressed(STREAM[100:])
     assert len(list(TransactionPayloadReader(payload(payload_body(STREAM, data=data))))) == 4
 
 
 def with_length(events: bytes, length: int) -> bytes:
-    """The stream with another length in its first event."""
+    """Return the stream with another length in its first event."""
     return events[:9] + length.to_bytes(4, "little") + events[13:]
 
 
 NESTED = RawEvent(EventType.TRANSACTION_PAYLOAD_EVENT, payload_body(STREAM))
 FORMAT = RawEvent(EventType.FORMAT_DESCRIPTION_EVENT, bytes(80))
-# (what is wrong, body, what the error says)
+# (id, body, part of the error message)
 BROKEN: list[tuple[str, bytes, str]] = [
     ("no body", b"", "TRANSACTION_PAYLOAD is cut short"),
     ("no end of the fields", payload_body(STREAM)[:9], "TRANSACTION_PAYLOAD"),
@@ -115,13 +115,13 @@ def test_a_broken_payload_is_an_error_with_its_position(body: bytes, message: st
 
 
 @pytest.mark.parametrize("cut", range(1, len(FRAME)))
-def test_a_frame_that_ends_anywhere_is_an_error(cut: int) -> None:
+def test_payload_with_truncated_frame_raises_malformed_event_error(cut: int) -> None:
     with pytest.raises(MalformedEventError):
         list(TransactionPayloadReader(payload(payload_body(STREAM, data=FRAME[:cut]))))
 
 
-def test_a_bomb_is_an_error_in_bounded_memory() -> None:
-    """10 GB of zeros in 300 kB, by a header that admits it and by one that does not."""
+def test_decompression_bomb_is_rejected_in_bounded_memory() -> None:
+    """10 GB of zeros in 300 kB, with a header that declares this size or a smaller one."""
     part = bytes(64 << 20)
     frame = compressed(part)
     data = frame * 160
@@ -130,7 +130,7 @@ def test_a_bomb_is_an_error_in_bounded_memory() -> None:
     for size in (160 * len(part), 4096):
         with pytest.raises(MalformedEventError):
             list(TransactionPayloadReader(payload(payload_body(b"", data=data, size=size))))
-    # Skipped, to begin after it.
+    # The zeros are skipped, to begin after them.
     reader = TransactionPayloadReader(payload(payload_body(b"", data=frame * 2, size=1 << 28)))
     with pytest.raises(MalformedEventError, match="decompresses to 134217728 bytes, expected"):
         reader.skip_to((1 << 28) - 1)
@@ -140,7 +140,7 @@ def test_a_bomb_is_an_error_in_bounded_memory() -> None:
     assert pa.total_allocated_bytes() - before < 8 << 20
 
 
-def test_a_start_that_is_not_in_the_stream_is_an_error() -> None:
+def test_start_offset_outside_payload_raises_invalid_position_error() -> None:
     reader = TransactionPayloadReader(payload(payload_body(STREAM)))
     with pytest.raises(InvalidPositionError, match="no event begins at offset 9999"):
         reader.skip_to(9999)
@@ -157,7 +157,9 @@ PLACES: list[tuple[int, tuple[int, int]]] = [
 
 
 @pytest.mark.parametrize(("offset", "place"), PLACES)
-def test_rows_are_numbered_by_the_offset(offset: int, place: tuple[int, int]) -> None:
+def test_first_seq_of_payload_event_is_derived_from_its_offset(
+    offset: int, place: tuple[int, int]
+) -> None:
     event = make_event(EventType.WRITE_ROWS_EVENT, b"", 1000)
     assert event.first_seq == (1000, 0)
     assert event._replace(offset=offset).first_seq == place

@@ -1,4 +1,4 @@
-"""Checked reads: whole, cut at every byte, with a tail."""
+"""Reads with bounds checks: whole, cut at every byte, and with trailing bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READS: list[tuple[str, str, Callable[[Reader], object], object]] = [
 
 
 @pytest.mark.parametrize(("data", "read", "expected"), [case[1:] for case in READS])
-def test_whole_cut_and_with_a_tail(
+def test_missing_and_left_over_bytes_of_a_field_are_rejected(
     data: str, read: Callable[[Reader], object], expected: object
 ) -> None:
     whole = bytes.fromhex(data)
@@ -54,17 +54,17 @@ def test_whole_cut_and_with_a_tail(
 
 
 @pytest.mark.parametrize(("first", "shown"), [(0xFB, "0xfb"), (0xFF, "0xff")])
-def test_first_bytes_that_begin_no_integer(first: int, shown: str) -> None:
+def test_invalid_first_byte_of_length_encoded_integer_is_rejected(first: int, shown: str) -> None:
     with pytest.raises(MalformedEventError, match=f"TEST has {shown} at offset 0"):
         Reader(bytes([first]) + bytes(8), "TEST").lenenc_int()
 
 
-def test_a_name_without_its_nul() -> None:
+def test_name_without_terminating_nul_is_rejected() -> None:
     with pytest.raises(MalformedEventError, match="no 0x00 after its 2 bytes at offset 0"):
         Reader(b"abc", "TEST").nul_terminated(2)
 
 
-def test_a_failed_read_does_not_move() -> None:
+def test_failed_read_does_not_move_the_reader() -> None:
     reader = Reader(b"ab", "TEST")
     with pytest.raises(MalformedEventError, match="expected 3 bytes at offset 0, found 2"):
         reader.take(3)
@@ -72,7 +72,7 @@ def test_a_failed_read_does_not_move() -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_lenenc_round_trip(value: int) -> None:
+def test_length_encoded_integer_survives_round_trip_in_fewest_bytes(value: int) -> None:
     written = lenenc_int(value)
     reader = Reader(written, "TEST")
     assert reader.lenenc_int() == value

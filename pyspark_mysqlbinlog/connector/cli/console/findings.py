@@ -38,8 +38,8 @@ def show_findings(findings: Sequence[Finding], console: Console | None = None) -
             # A statement is one line, however narrow the terminal is.
             console.print(Text(line), soft_wrap=True)
     counts = Counter(each.status for each in findings)
-    told = ", ".join(f"{counts[status]} {status}" for status in ("stop", "warning", "ok"))
-    console.print(Text(f"\n{told}"))
+    summary = ", ".join(f"{counts[status]} {status}" for status in ("stop", "warning", "ok"))
+    console.print(Text(f"\n{summary}"))
 
 
 def remedies_of(findings: Sequence[Finding]) -> list[str]:

@@ -40,7 +40,7 @@ class Lines:
 
     def __init__(self, form: Callable[[BatchProgress, MirrorProgress], str]) -> None:
         self._form = form
-        self._told = -1
+        self._last_shown = -1
         self._in_snapshot = 0
 
     def __enter__(self) -> Self:
@@ -59,8 +59,8 @@ class Lines:
 
     def _news(self, progress: MirrorProgress) -> Iterator[BatchProgress]:
         for batch in progress.batches:
-            if batch.number > self._told:
-                self._told = batch.number
+            if batch.number > self._last_shown:
+                self._last_shown = batch.number
                 # The end of the snapshot is shown, even if its batch has no rows.
                 if batch.rows or batch.tables_in_snapshot < self._in_snapshot:
                     yield batch
@@ -70,7 +70,7 @@ class Lines:
 def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
     """One line; docs/reference/command-line.md lists its fields."""
     lags = [part.lag for part in batch.tables.values() if part.lag is not None]
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "batch": batch.number,
         "time": datetime.fromtimestamp(batch.committed_at, UTC).isoformat(timespec="milliseconds"),
         "rows": batch.rows,
@@ -91,7 +91,7 @@ def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
         },
     }
     stopped = {name: each.stopped for name, each in progress.tables.items() if each.stopped}
-    return json.dumps(told | ({"stopped": stopped} if stopped else {}))
+    return json.dumps(fields | ({"stopped": stopped} if stopped else {}))
 
 
 def _snapshot(table: TableProgress) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ class CascadeWatch:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
         self._looked_at: tuple[object, float] = (None, 0.0)
-        self._told: set[Cascade] = set()
+        self._warned: set[Cascade] = set()
 
     def look(self, tables: Collection[Table], state: object) -> None:
         """Query the server for these tables; again if their state has changed or is old."""
@@ -45,8 +45,8 @@ class CascadeWatch:
         except MySQLBinlogError as error:
             _LOG.warning("cannot check whether foreign keys change rows: %s", error.message)
             return
-        new = [each for each in found if each not in self._told]
-        self._told.update(new)
+        new = [each for each in found if each not in self._warned]
+        self._warned.update(new)
         if new:
             _LOG.warning(
                 "foreign keys change rows of %s; the binlog lacks these changes, and so does Delta"

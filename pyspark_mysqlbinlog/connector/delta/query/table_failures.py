@@ -129,8 +129,8 @@ def _is_of_one_file(error: BaseException) -> bool:
     if not isinstance(error, OSError) or error.errno is not None:
         return False
     text = without_traces(str(error))
-    is_told = isinstance(error, FileNotFoundError) or bool(os_error_codes(text))
-    return is_told and not is_of_store(text)
+    has_cause = isinstance(error, FileNotFoundError) or bool(os_error_codes(text))
+    return has_cause and not is_of_store(text)
 
 
 def _is_conflict(error: BaseException) -> bool:

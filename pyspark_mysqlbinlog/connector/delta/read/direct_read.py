@@ -368,7 +368,7 @@ def _parted(
     batches: Iterable[pa.RecordBatch], place: int
 ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
     """Split the changes, in order within each batch, at a packed position."""
-    before, behind = [], []
+    before, after = [], []
     for batch in filter(len, batches):
         count = batch.num_rows
         # Usually all of them are before it.
@@ -377,5 +377,5 @@ def _parted(
         if count:
             before.append(batch.slice(0, count))
         if count < batch.num_rows:
-            behind.append(batch.slice(count))
-    return before, behind
+            after.append(batch.slice(count))
+    return before, after

@@ -171,7 +171,7 @@ class RowImageReader:
 
     def _parse(self, lines: pa.Array[Any], *, careful: bool) -> pa.Table:
         readings = [_reading(column, careful=careful) for column in self._columns]
-        told = pa.schema(
+        schema = pa.schema(
             [
                 (column.name, reading.read_as)
                 for column, reading in zip(self._columns, readings, strict=True)
@@ -183,7 +183,7 @@ class RowImageReader:
             source,
             read_options=arrow_json.ReadOptions(block_size=max(_MIN_BLOCK_BYTES, 2 * longest)),
             parse_options=arrow_json.ParseOptions(
-                explicit_schema=told, unexpected_field_behavior=self._others
+                explicit_schema=schema, unexpected_field_behavior=self._others
             ),
         )
         columns = [

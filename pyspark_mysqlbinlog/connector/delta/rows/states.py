@@ -115,8 +115,8 @@ def _last_places(
     last = _last(keys.columns)
     chosen = order if last is None else order.take(last)
     is_tombstone = pc.less(chosen, len(gone))
-    behind = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(gone))
-    return gone.take(chosen.filter(is_tombstone)), there.take(behind)
+    live_rows = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(gone))
+    return gone.take(chosen.filter(is_tombstone)), there.take(live_rows)
 
 
 def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOTHING) -> pa.Table:

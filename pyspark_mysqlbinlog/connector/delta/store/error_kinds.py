@@ -110,9 +110,9 @@ def os_error_codes(text: str) -> set[int]:
 
 def is_of_catalog(text: str) -> bool:
     """Return whether an error with this text, without stack traces, is that of a whole catalog."""
-    told = _without_names(text)
-    messages = (message.strip() for message in _BETWEEN_MESSAGES.split(told))
-    return _UNITY_ANSWER.search(told) is not None or any(map(_OF_CATALOG.match, messages))
+    stripped = _without_names(text)
+    messages = (message.strip() for message in _BETWEEN_MESSAGES.split(stripped))
+    return _UNITY_ANSWER.search(stripped) is not None or any(map(_OF_CATALOG.match, messages))
 
 
 def is_of_store(text: str) -> bool:
@@ -121,13 +121,13 @@ def is_of_store(text: str) -> bool:
         return True
     if not os_error_codes(text).isdisjoint(_STORE_CODES):
         return True
-    told = _without_names(text)
-    if _OF_ONE_OBJECT.search(told):
+    stripped = _without_names(text)
+    if _OF_ONE_OBJECT.search(stripped):
         return False
-    messages = (message.strip() for message in _BETWEEN_MESSAGES.split(told))
+    messages = (message.strip() for message in _BETWEEN_MESSAGES.split(stripped))
     return (
-        _ANSWER.search(told) is not None
-        or _STRERROR.search(told) is not None
+        _ANSWER.search(stripped) is not None
+        or _STRERROR.search(stripped) is not None
         or any(map(_MESSAGES.match, messages))
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.store.places.names import DeltaPlace
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, has_delta
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine, has_delta
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:

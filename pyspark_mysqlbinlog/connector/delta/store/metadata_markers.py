@@ -103,10 +103,10 @@ class MetadataMarkers:
         return kept | {self.log: boundary}
 
     def _numbers_of(self, metadata: str | None) -> dict[str, int] | None:
-        told = _parsed(metadata)
-        if told.get("application") != self.application:
+        parsed = _parsed(metadata)
+        if parsed.get("application") != self.application:
             return None
-        numbers: dict[str, int] = told["numbers"]
+        numbers: dict[str, int] = parsed["numbers"]
         return numbers
 
 
@@ -122,10 +122,10 @@ def has_commit_id(metadata: str | None, commit_id: str) -> bool:
 
 def _parsed(metadata: str | None) -> Mapping[str, Any]:
     try:
-        told = json.loads(metadata or "null")
+        parsed = json.loads(metadata or "null")
     except ValueError:
         return {}  # written by something else
-    return told if isinstance(told, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def is_application(identifier: str) -> bool:

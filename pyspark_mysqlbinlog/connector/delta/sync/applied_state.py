@@ -82,9 +82,9 @@ class AppliedState:
         if is_older:
             return (
                 "the Delta table lacks what this query wrote to it: it has"
-                f" {_told(target.version(), place, batch)}, expected at least"
-                f" {_told(self.version, self.place, self.batch)}; it was replaced by an older copy"
-                " or by another table"
+                f" {_described(target.version(), place, batch)}, expected at least"
+                f" {_described(self.version, self.place, self.batch)}; it was replaced by an older"
+                " copy or by another table"
             )
         return target.damage_since(self.version)
 
@@ -99,7 +99,7 @@ def _is_less(found: int | None, expected: int | None) -> bool:
     return expected is not None and (found is None or found < expected)
 
 
-def _told(version: int, place: int | None, batch: int | None) -> str:
+def _described(version: int, place: int | None, batch: int | None) -> str:
     position = "no position"
     if place is not None:
         number, pos = unpack_position(place)

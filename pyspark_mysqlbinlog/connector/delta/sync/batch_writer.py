@@ -183,13 +183,13 @@ class TableBatchWriter:
         self._merge(self._marker)
 
     def _on_schema(self, start: Position, what: TableSchema | UnknownSchema) -> None:
-        told, self._pending_statement = self._pending_statement, None
+        statement, self._pending_statement = self._pending_statement, None
         if isinstance(what, UnknownSchema):
             self._is_there = self._is_there and not what.gone
             self._is_known = what.gone
             self._reason = what.reason
-            if self._is_there and told is not None:
-                self._invalidate_at(told)
+            if self._is_there and statement is not None:
+                self._invalidate_at(statement)
         elif self.schema is None and pack_position(start) <= self._applied:
             self._is_there = True
             self.schema = what
@@ -202,10 +202,10 @@ class TableBatchWriter:
             self._is_known = self._is_there = True
             self.schema = what
             self._hold(what)
-        elif what != self.schema or (told is not None and self._is_logged_otherwise(start)):
-            self._alter(start, what, told)
-        elif told is not None:
-            self._invalidate_at(told)
+        elif what != self.schema or (statement is not None and self._is_logged_otherwise(start)):
+            self._alter(start, what, statement)
+        elif statement is not None:
+            self._invalidate_at(statement)
         if isinstance(what, TableSchema):
             self._start = start
 
@@ -229,25 +229,25 @@ class TableBatchWriter:
         # Only soft-deleted rows stay.
         self._source_columns = _as_they_are(what) if self._target.soft_deletes else {}
 
-    def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
+    def _alter(self, start: Position, what: TableSchema, statement: dict[str, Any] | None) -> None:
         before = self.schema
         assert before is not None
         assert self._start is not None
         if (
             self._snapshot is not None
-            and told is not None
-            and kind_of(told["query"]) is StatementKind.RENAME_TABLE
+            and statement is not None
+            and kind_of(statement["query"]) is StatementKind.RENAME_TABLE
         ):
             # Another table was renamed to this name, as gh-ost does.
             self._create(start, what)
             return
         try:
-            query = None if told is None else told["query"]
+            query = None if statement is None else statement["query"]
             found = self._versions.renamed(self._start, start, query)
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
-            seq = _begin_of(start) if told is None else told["seq"]
-            brings = told is not None and may_add_rows(told["query"])
+            seq = _begin_of(start) if statement is None else statement["seq"]
+            brings = statement is not None and may_add_rows(statement["query"])
             self._invalidate(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
@@ -259,7 +259,7 @@ class TableBatchWriter:
             name in self._delta_columns and origins.get(name) != name for name in _as_they_are(what)
         )
         if takes_name or (is_other_key and self._states):
-            self._merge(self._marker_before(start, told))
+            self._merge(self._marker_before(start, statement))
         if is_other_key and self._snapshot is not None:
             # Nothing was counted while it had no key.
             if self._is_unread and not key_of(before) and self._snapshot.restart_after is not None:
@@ -277,12 +277,12 @@ class TableBatchWriter:
         """
         return {names[name]: held for name, held in self._source_columns.items() if name in names}
 
-    def _marker_before(self, start: Position, told: dict[str, Any] | None) -> CommitMarker:
+    def _marker_before(self, start: Position, statement: dict[str, Any] | None) -> CommitMarker:
         """Return the commit marker of everything before the statement that begins a version.
 
         A process that continues from it applies the statement again, with the old columns.
         """
-        version = pack_position(start) - 1 if told is None else _place(told)
+        version = pack_position(start) - 1 if statement is None else _place(statement)
         return replace(self._marker, position=version, batch=None, fingerprint=None)
 
     def _on_statement(self, statement: dict[str, Any]) -> None:
@@ -459,11 +459,11 @@ class TableBatchWriter:
         """Return whether there are no rows: then no statement can change any."""
         return not self._states and (self._emptied is not None or self._target.is_empty())
 
-    def _invalidate_at(self, told: dict[str, Any]) -> None:
-        """Handle a statement that changed the rows; see `_lose`."""
-        query = f"{(told['query'] or '')[:200]!r}"
+    def _invalidate_at(self, statement: dict[str, Any]) -> None:
+        """Handle a statement that changed the rows; see `_invalidate`."""
+        query = f"{(statement['query'] or '')[:200]!r}"
         reason = f"the binlog does not contain the rows that a statement changed: {query}"
-        self._invalidate(told["seq"], reason, brings=may_add_rows(told["query"]))
+        self._invalidate(statement["seq"], reason, brings=may_add_rows(statement["query"]))
         self._pending_statement = None
 
     def _invalidate(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:

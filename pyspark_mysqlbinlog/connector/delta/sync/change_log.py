@@ -494,8 +494,8 @@ def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) 
     for gone in drops_after(versions, start):
         before = changes.filter(pc.less(packed_positions(changes), gone))
         last = sorted_by_seq(before).slice(max(before.num_rows - 1, 0)).select(["op", "source"])
-        told = [row["source"]["query"] for row in last.to_pylist() if row["op"] == "ddl"]
-        if not any(map(is_drop, told)):
+        statements = [row["source"]["query"] for row in last.to_pylist() if row["op"] == "ddl"]
+        if not any(map(is_drop, statements)):
             found.append(gone)
     return found
 

@@ -49,15 +49,17 @@ class TableVersions:
                 first = at
         return self.versions[first:]
 
-    def renamed(self, before: Position, after: Position, told: str | None) -> Mapping[str, str]:
+    def renamed(
+        self, before: Position, after: Position, statement: str | None
+    ) -> Mapping[str, str]:
         """Return the new name of each delivered column that remains; see `DeliveredColumns`.
 
         before, after : where the versions before and after a statement begin.
-        told : the statement, if the stream has a row for it.
+        statement : the statement, if the stream has a row for it.
 
         Raises CannotFollowError if the rows are unknown.
         """
-        return self.follow(self.logged_from(before), self.logged_from(after), told)
+        return self.follow(self.logged_from(before), self.logged_from(after), statement)
 
     def logged_from(self, start: Position) -> TableSchema:
         """Return the table as it is logged from the beginning of a version on."""

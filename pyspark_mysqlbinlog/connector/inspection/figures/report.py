@@ -64,9 +64,13 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 """
 
 
-def report_page(told: LogStatistics) -> str:
+def report_page(statistics: LogStatistics) -> str:
     """Return the page."""
-    title = " to ".join(dict.fromkeys((told.files[0], told.files[-1]))) if told.files else "binlog"
+    title = (
+        " to ".join(dict.fromkeys((statistics.files[0], statistics.files[-1])))
+        if statistics.files
+        else "binlog"
+    )
     return "".join(
         (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -74,62 +78,62 @@ def report_page(told: LogStatistics) -> str:
             # Even if a name were not escaped, nothing would run and nothing would be fetched.
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             f"<title>{text(title)}</title><style>{_STYLE}</style></head><body>\n",
-            "\n".join(_sections(told, title)),
+            "\n".join(_sections(statistics, title)),
             "\n</body></html>\n",
         )
     )
 
 
-def _sections(told: LogStatistics, title: str) -> Iterator[str]:
+def _sections(statistics: LogStatistics, title: str) -> Iterator[str]:
     yield f"<h1>{text(title)}</h1>"
-    if told.first is not None and told.last is not None:
-        yield f"<p>{time_text(told.first)} to {time_text(told.last)} UTC</p>"
-    yield _tiles(told)
-    if told.timeline:
-        yield from _timelines(told)
-    if told.tables:
-        yield from _tables(told)
+    if statistics.first is not None and statistics.last is not None:
+        yield f"<p>{time_text(statistics.first)} to {time_text(statistics.last)} UTC</p>"
+    yield _tiles(statistics)
+    if statistics.timeline:
+        yield from _timelines(statistics)
+    if statistics.tables:
+        yield from _tables(statistics)
     yield "<h2>Transactions by size</h2>"
-    yield bar_chart("Transactions by bytes", [*_histogram(told.by_bytes, "bytes")])
+    yield bar_chart("Transactions by bytes", [*_histogram(statistics.by_bytes, "bytes")])
     yield "<h2>Transactions by rows</h2>"
-    yield bar_chart("Transactions by rows", [*_histogram(told.by_rows, "rows")])
-    yield from _largest(told)
-    yield from _bursts(told)
+    yield bar_chart("Transactions by rows", [*_histogram(statistics.by_rows, "rows")])
+    yield from _largest(statistics)
+    yield from _bursts(statistics)
     yield "<h2>Events by type</h2>"
-    yield bar_chart("Bytes by type of event", [*_types(told)])
+    yield bar_chart("Bytes by type of event", [*_types(statistics)])
 
 
-def _tiles(told: LogStatistics) -> str:
-    seconds = (told.last or 0) - (told.first or 0) + 1
+def _tiles(statistics: LogStatistics) -> str:
+    seconds = (statistics.last or 0) - (statistics.first or 0) + 1
     tiles = [
-        (f"{told.transactions:,}", "transactions"),
-        (f"{told.rows:,}", "row changes"),
-        (f"{short(told.bytes)}B", "in transactions"),
-        (f"{len(told.tables):,}", "tables with changes"),
-        (f"{short(told.transactions / seconds)}/s", "transactions on average"),
+        (f"{statistics.transactions:,}", "transactions"),
+        (f"{statistics.rows:,}", "row changes"),
+        (f"{short(statistics.bytes)}B", "in transactions"),
+        (f"{len(statistics.tables):,}", "tables with changes"),
+        (f"{short(statistics.transactions / seconds)}/s", "transactions on average"),
     ]
     cells = (f'<div class="tile"><b>{value}</b><span>{name}</span></div>' for value, name in tiles)
     return f'<div class="tiles">{"".join(cells)}</div>'
 
 
-def _timelines(told: LogStatistics) -> Iterator[str]:
-    first, last = told.timeline[0].time, told.timeline[-1].time + told.period
+def _timelines(statistics: LogStatistics) -> Iterator[str]:
+    first, last = statistics.timeline[0].time, statistics.timeline[-1].time + statistics.period
     span = max(last - first, 1)
     labels = [(part / 4, time_text(first + span * part / 4)[5:]) for part in range(5)]
     for name, values in (
-        ("Transactions", [each.transactions for each in told.timeline]),
-        ("Rows", [each.rows for each in told.timeline]),
-        ("Bytes", [each.bytes for each in told.timeline]),
+        ("Transactions", [each.transactions for each in statistics.timeline]),
+        ("Rows", [each.rows for each in statistics.timeline]),
+        ("Bytes", [each.bytes for each in statistics.timeline]),
     ):
-        yield f"<h2>{name} per {_length(told.period)}</h2>"
+        yield f"<h2>{name} per {_length(statistics.period)}</h2>"
         columns = [
             Column(
                 (each.time - first) / span,
-                told.period / span,
+                statistics.period / span,
                 value,
                 f"{time_text(each.time)}: {value:,} {name.lower()}",
             )
-            for each, value in zip(told.timeline, values, strict=True)
+            for each, value in zip(statistics.timeline, values, strict=True)
         ]
         yield column_chart(f"{name} over time", columns, labels)
 
@@ -142,24 +146,26 @@ def _length(seconds: int) -> str:
     return unit if count == 1 else f"{count:,} {unit}s"
 
 
-def _tables(told: LogStatistics) -> Iterator[str]:
-    totals = table_totals(told.tables)
+def _tables(statistics: LogStatistics) -> Iterator[str]:
+    totals = table_totals(statistics.tables)
     key = "".join(f'<i class="{kind}"></i>{name}' for _, name, kind in _OPERATIONS)
     by_rows = sorted(totals, key=lambda each: (-each[1].rows, each[0]))
     yield f'<h2>Rows by table</h2><p class="key">{key}</p>'
     yield bar_chart(
-        "Rows by table", [_table_bar(told, name, "rows") for name, _ in by_rows[:_SHOWN_TABLES]]
+        "Rows by table",
+        [_table_bar(statistics, name, "rows") for name, _ in by_rows[:_SHOWN_TABLES]],
     )
     yield f'<h2>Bytes by table</h2><p class="key">{key}</p>'
     yield bar_chart(
-        "Bytes by table", [_table_bar(told, name, "bytes") for name, _ in totals[:_SHOWN_TABLES]]
+        "Bytes by table",
+        [_table_bar(statistics, name, "bytes") for name, _ in totals[:_SHOWN_TABLES]],
     )
     if len(totals) > _SHOWN_TABLES:
         yield f"<p>{len(totals) - _SHOWN_TABLES:,} more tables are not shown.</p>"
 
 
-def _table_bar(told: LogStatistics, name: tuple[str, str], unit: str) -> Bar:
-    operations = told.tables[name]
+def _table_bar(statistics: LogStatistics, name: tuple[str, str], unit: str) -> Bar:
+    operations = statistics.tables[name]
     counts = [operations.get(op, OperationCount()) for op, _, _ in _OPERATIONS]
     values = [each.rows if unit == "rows" else each.bytes for each in counts]
     parts = ", ".join(
@@ -184,17 +190,17 @@ def _histogram(histogram: Sequence[int], unit: str) -> Iterator[Bar]:
         )
 
 
-def _types(told: LogStatistics) -> Iterator[Bar]:
-    found = sorted(told.types.items(), key=lambda each: -each[1][1])
+def _types(statistics: LogStatistics) -> Iterator[Bar]:
+    found = sorted(statistics.types.items(), key=lambda each: -each[1][1])
     for kind, (count, size) in found[:_SHOWN_TYPES]:
         tip = f"{count:,} events, {size:,} bytes"
         yield Bar(event_name(kind), [(size, "one")], f"{short(size)}B", tip)
 
 
-def _largest(told: LogStatistics) -> Iterator[str]:
+def _largest(statistics: LogStatistics) -> Iterator[str]:
     for title, chosen in (
-        ("Largest transactions", told.largest),
-        ("Transactions with the most rows", told.most_rows),
+        ("Largest transactions", statistics.largest),
+        ("Transactions with the most rows", statistics.most_rows),
     ):
         rows = [
             (
@@ -207,15 +213,15 @@ def _largest(told: LogStatistics) -> Iterator[str]:
         yield _table(title, ("begin", "time (UTC)", "bytes", "rows", "events"), rows)
 
 
-def _bursts(told: LogStatistics) -> Iterator[str]:
+def _bursts(statistics: LogStatistics) -> Iterator[str]:
     def numbers(each: Period) -> Iterator[str]:
         return (f"{number:,}" for number in (each.transactions, each.rows, each.bytes))
 
-    rows = [(time_text(each.time), *numbers(each)) for each in told.busiest]
+    rows = [(time_text(each.time), *numbers(each)) for each in statistics.busiest]
     yield _table("Busiest seconds", ("time (UTC)", "transactions", "rows", "bytes"), rows)
     gaps = [
         (time_text(each.after), f"{each.seconds:,} s", f"{each.file}:{each.pos}")
-        for each in told.gaps
+        for each in statistics.gaps
     ]
     head = ("after (UTC)", "without a transaction", "next transaction")
     yield _table("Gaps", head, gaps) if gaps else "<h2>Gaps</h2><p>None of 2 seconds or more.</p>"

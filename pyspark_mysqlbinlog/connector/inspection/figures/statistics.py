@@ -230,15 +230,15 @@ class _Sums:
             part = part.filter(_pc.greater(part["rows"], 0))
         if not part.num_rows:
             return
-        told = self._statistics
-        told.transactions += part.num_rows
-        told.rows += _pc.sum(part["rows"]).as_py()
-        told.bytes += _pc.sum(part["bytes"]).as_py()
-        for name, histogram in (("bytes", told.by_bytes), ("rows", told.by_rows)):
+        statistics = self._statistics
+        statistics.transactions += part.num_rows
+        statistics.rows += _pc.sum(part["rows"]).as_py()
+        statistics.bytes += _pc.sum(part["bytes"]).as_py()
+        for name, histogram in (("bytes", statistics.by_bytes), ("rows", statistics.by_rows)):
             for size in _pc.value_counts(part[name]).to_pylist():
                 histogram[size["values"].bit_length()] += size["counts"]
-        told.largest = self._greatest(part, "bytes", told.largest)
-        told.most_rows = self._greatest(part, "rows", told.most_rows)
+        statistics.largest = self._greatest(part, "bytes", statistics.largest)
+        statistics.most_rows = self._greatest(part, "rows", statistics.most_rows)
         self._add_times(part)
 
     def _greatest(
@@ -257,10 +257,14 @@ class _Sums:
         return both[:SHOWN]
 
     def _add_times(self, part: pa.Table) -> None:
-        told, times = self._statistics, part["time"]
+        statistics, times = self._statistics, part["time"]
         bounds = _pc.min_max(times).as_py()
-        told.first = bounds["min"] if told.first is None else min(told.first, bounds["min"])
-        told.last = bounds["max"] if told.last is None else max(told.last, bounds["max"])
+        statistics.first = (
+            bounds["min"] if statistics.first is None else min(statistics.first, bounds["min"])
+        )
+        statistics.last = (
+            bounds["max"] if statistics.last is None else max(statistics.last, bounds["max"])
+        )
         first = times[0].as_py() if self._last_time is None else self._last_time
         before = pa.concat_arrays(
             [pa.array([first], pa.int64()), *times.slice(0, len(times) - 1).chunks]
@@ -270,9 +274,9 @@ class _Sums:
         keys = [("length", "descending")]
         for row in rows.take(_pc.select_k_unstable(rows, k=SHOWN, sort_keys=keys)).to_pylist():
             if row["length"] >= _MIN_GAP_SECONDS:
-                told.gaps.append(Gap(row["length"], row["after"], self._file, row["begin"]))
-        told.gaps.sort(key=lambda gap: (-gap.seconds, gap.after))
-        del told.gaps[SHOWN:]
+                statistics.gaps.append(Gap(row["length"], row["after"], self._file, row["begin"]))
+        statistics.gaps.sort(key=lambda gap: (-gap.seconds, gap.after))
+        del statistics.gaps[SHOWN:]
         self._last_time = times[-1].as_py()
         sums = part.group_by("time").aggregate(
             [("rows", "sum"), ("rows", "count"), ("bytes", "sum")]
@@ -280,18 +284,18 @@ class _Sums:
         for row in sums.to_pylist():
             here = (row["rows_count"], row["rows_sum"], row["bytes_sum"])
             _add_to(self._seconds, row["time"], here)
-            _add_to(self._periods, row["time"] - row["time"] % told.period, here)
+            _add_to(self._periods, row["time"] - row["time"] % statistics.period, here)
         if len(self._seconds) > _MOST_SECONDS:
             # Most logs are in the order of time: older seconds get no more transactions.
             self._seconds = dict(sorted(self._seconds.items())[-_MOST_SECONDS // 2 :]) | {
                 each.time: each[1:] for each in self._busiest()
             }
         while len(self._periods) > _MOST_PERIODS:
-            longer = [each for each in _LENGTHS if each > told.period]
-            told.period = longer[0] if longer else 2 * told.period
+            longer = [each for each in _LENGTHS if each > statistics.period]
+            statistics.period = longer[0] if longer else 2 * statistics.period
             old, self._periods = self._periods, {}
             for time, here in old.items():
-                _add_to(self._periods, time - time % told.period, here)
+                _add_to(self._periods, time - time % statistics.period, here)
 
     def _busiest(self) -> list[Period]:
         chosen = sorted(self._seconds.items(), key=lambda each: (-each[1][0], each[0]))

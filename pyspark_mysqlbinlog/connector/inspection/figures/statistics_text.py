@@ -22,38 +22,44 @@ _BAR_WIDTH = 40
 _NUMBER = re.compile(r"[\d,]+( to [\d,]+| s)?")
 
 
-def statistics_json(told: LogStatistics) -> str:
+def statistics_json(statistics: LogStatistics) -> str:
     """Return one JSON object; docs/reference/command-line.md lists its fields."""
     return json.dumps(
         {
-            "files": told.files,
-            "transactions": told.transactions,
-            "rows": told.rows,
-            "bytes": told.bytes,
-            "first": _iso(told.first),
-            "last": _iso(told.last),
+            "files": statistics.files,
+            "transactions": statistics.transactions,
+            "rows": statistics.rows,
+            "bytes": statistics.bytes,
+            "first": _iso(statistics.first),
+            "last": _iso(statistics.last),
             "tables": [
                 {
                     "database": name[0],
                     "table": name[1],
-                    "operations": {op: asdict(each) for op, each in told.tables[name].items()},
+                    "operations": {
+                        op: asdict(each) for op, each in statistics.tables[name].items()
+                    },
                 }
-                for name, _ in table_totals(told.tables)
+                for name, _ in table_totals(statistics.tables)
             ],
             "events": [
                 {"type": event_name(kind), "events": count, "bytes": size}
-                for kind, (count, size) in _by_bytes(told)
+                for kind, (count, size) in _by_bytes(statistics)
             ],
-            "transactions_by_bytes": _ranges(told.by_bytes),
-            "transactions_by_rows": _ranges(told.by_rows),
-            "largest": [each._asdict() | {"time": _iso(each.time)} for each in told.largest],
-            "most_rows": [each._asdict() | {"time": _iso(each.time)} for each in told.most_rows],
+            "transactions_by_bytes": _ranges(statistics.by_bytes),
+            "transactions_by_rows": _ranges(statistics.by_rows),
+            "largest": [each._asdict() | {"time": _iso(each.time)} for each in statistics.largest],
+            "most_rows": [
+                each._asdict() | {"time": _iso(each.time)} for each in statistics.most_rows
+            ],
             "busiest_seconds": [
-                each._asdict() | {"time": _iso(each.time)} for each in told.busiest
+                each._asdict() | {"time": _iso(each.time)} for each in statistics.busiest
             ],
-            "gaps": [each._asdict() | {"after": _iso(each.after)} for each in told.gaps],
-            "timeline_seconds": told.period,
-            "timeline": [each._asdict() | {"time": _iso(each.time)} for each in told.timeline],
+            "gaps": [each._asdict() | {"after": _iso(each.after)} for each in statistics.gaps],
+            "timeline_seconds": statistics.period,
+            "timeline": [
+                each._asdict() | {"time": _iso(each.time)} for each in statistics.timeline
+            ],
         },
         ensure_ascii=False,
     )
@@ -70,27 +76,31 @@ def _ranges(histogram: Sequence[int]) -> list[dict[str, int]]:
     ]
 
 
-def _by_bytes(told: LogStatistics) -> list[tuple[int, tuple[int, int]]]:
-    return sorted(told.types.items(), key=lambda each: (-each[1][1], each[0]))
+def _by_bytes(statistics: LogStatistics) -> list[tuple[int, tuple[int, int]]]:
+    return sorted(statistics.types.items(), key=lambda each: (-each[1][1], each[0]))
 
 
-def statistics_text(told: LogStatistics) -> Iterator[str]:
+def statistics_text(statistics: LogStatistics) -> Iterator[str]:
     """Yield the lines of all numbers."""
-    for file in told.files:
+    for file in statistics.files:
         yield f"# {printable(file)}"
-    yield f"{told.transactions:,} transactions, {told.rows:,} rows, {told.bytes:,} bytes"
-    if told.first is not None and told.last is not None:
-        yield f"from {time_text(told.first)} to {time_text(told.last)} UTC"
-    yield from _table("rows by table", _TABLE_HEAD, [*_table_rows(told)])
+    yield (
+        f"{statistics.transactions:,} transactions, {statistics.rows:,} rows,"
+        f" {statistics.bytes:,} bytes"
+    )
+    if statistics.first is not None and statistics.last is not None:
+        yield f"from {time_text(statistics.first)} to {time_text(statistics.last)} UTC"
+    yield from _table("rows by table", _TABLE_HEAD, [*_table_rows(statistics)])
     events = [
-        (event_name(kind), f"{count:,}", f"{size:,}") for kind, (count, size) in _by_bytes(told)
+        (event_name(kind), f"{count:,}", f"{size:,}")
+        for kind, (count, size) in _by_bytes(statistics)
     ]
     yield from _table("events by type", ("type", "events", "bytes"), events)
-    for unit, histogram in (("bytes", told.by_bytes), ("rows", told.by_rows)):
+    for unit, histogram in (("bytes", statistics.by_bytes), ("rows", statistics.by_rows)):
         yield from _histogram(unit, histogram)
     for title, chosen in (
-        ("largest transactions", told.largest),
-        ("transactions with the most rows", told.most_rows),
+        ("largest transactions", statistics.largest),
+        ("transactions with the most rows", statistics.most_rows),
     ):
         rows = [
             (
@@ -103,13 +113,13 @@ def statistics_text(told: LogStatistics) -> Iterator[str]:
         yield from _table(title, ("begin", "time (UTC)", "bytes", "rows", "events"), rows)
     busiest = [
         (time_text(each.time), *(f"{n:,}" for n in (each.transactions, each.rows, each.bytes)))
-        for each in told.busiest
+        for each in statistics.busiest
     ]
     head = ("time (UTC)", "transactions", "rows", "bytes")
     yield from _table("busiest seconds", head, busiest)
     gaps = [
         (f"{each.seconds:,} s", time_text(each.after), f"{printable(each.file)}:{each.pos}")
-        for each in told.gaps
+        for each in statistics.gaps
     ]
     yield from _table("gaps", ("length", "after (UTC)", "next transaction"), gaps)
 
@@ -117,9 +127,9 @@ def statistics_text(told: LogStatistics) -> Iterator[str]:
 _TABLE_HEAD = ("table", "inserts", "updates", "deletes", "events", "bytes")
 
 
-def _table_rows(told: LogStatistics) -> Iterator[tuple[str, ...]]:
-    for name, total in table_totals(told.tables):
-        operations = told.tables[name]
+def _table_rows(statistics: LogStatistics) -> Iterator[tuple[str, ...]]:
+    for name, total in table_totals(statistics.tables):
+        operations = statistics.tables[name]
         rows = (operations.get(op, OperationCount()).rows for op in "cud")
         yield (name_text(*name), *(f"{n:,}" for n in (*rows, total.events, total.bytes)))
 

@@ -151,9 +151,9 @@ def _rotation(end: bytes, size: int, *, has_checksums: bool) -> _Rotation | None
             if header.type == EventType.ROTATE_EVENT and header.length == len(raw):
                 # A change of binlog_checksum ends the old file with either kind.
                 is_checked = has_checksums or crc32(raw[:-4]) == int.from_bytes(raw[-4:], "little")
-                behind = len(raw) - CHECKSUM_LENGTH * is_checked
+                stop = len(raw) - CHECKSUM_LENGTH * is_checked
                 if header.log_pos == size & 0xFFFFFFFF:
-                    rotate = Rotate.parse(raw[HEADER_LENGTH:behind])
+                    rotate = Rotate.parse(raw[HEADER_LENGTH:stop])
                     return _Rotation(rotate.file, header.timestamp, header.server_id)
         at = end.find(_ROTATE_POS, at + 1)
     return None
@@ -241,8 +241,8 @@ def _is_next_by_another_base(before: ChainFile, after: ChainFile) -> bool:
     base, number = target
     if mine[0] != next_[0] or mine[0] == base or (mine[1], next_[1]) != (number - 1, number):
         return False
-    behind = _place_of(after.rotation.target) if after.rotation else None
-    return behind is None or behind == (base, number + 1)
+    target = _place_of(after.rotation.target) if after.rotation else None
+    return target is None or target == (base, number + 1)
 
 
 def _next_place(before: ChainFile, after: ChainFile, place: _Place | None) -> _Place | None:
@@ -255,17 +255,17 @@ def _next_place(before: ChainFile, after: ChainFile, place: _Place | None) -> _P
         expected = _place_of(before.rotation.target)
         if after.name == before.rotation.target:
             return expected
-        told = f"ends with a ROTATE to {before.rotation.target}"
+        ending = f"ends with a ROTATE to {before.rotation.target}"
     else:
         expected = None if place is None else (place[0], place[1] + 1)
-        told = "ends without a ROTATE"
+        ending = "ends without a ROTATE"
         if expected is not None:
-            told += f", so only {expected[0]}.{expected[1]:06} can follow"
-    behind = _place_of(after.rotation.target) if after.rotation is not None else None
-    found = None if behind is None else (behind[0], behind[1] - 1)
+            ending += f", so only {expected[0]}.{expected[1]:06} can follow"
+    target = _place_of(after.rotation.target) if after.rotation is not None else None
+    found = None if target is None else (target[0], target[1] - 1)
     if expected is not None and found is not None and expected != found:
         raise BinlogGapError(
-            f"{before.name} {told}; found {after.name} as the next file, which was"
+            f"{before.name} {ending}; found {after.name} as the next file, which was"
             f" {found[0]}.{found[1]:06} by its own ROTATE: files are missing between them,"
             f" or their names do not sort as the server's did; {_CURE}",
             file=before.name,

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 )
 from pyspark_mysqlbinlog.connector.log.dump import Limit, check_fingerprint
 from pyspark_mysqlbinlog.connector.log.files.file_chain import check_chain
-from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event, at_beginning
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
@@ -253,7 +253,7 @@ class FileLog:
                     file=position.file,
                     position=position.pos,
                 )
-            return behind(walker.head, event)
+            return after_event(walker.head, event)
 
     def verify(self, position: Position, known: PositionFingerprint) -> None:
         """Raise BinlogReplacedError unless a position has this fingerprint."""
@@ -279,14 +279,14 @@ def verified(
     path: Location,
     position: Position,
     known: PositionFingerprint,
-    told_version: Callable[[str], None] | None = None,
+    on_version: Callable[[str], None] | None = None,
 ) -> EventReader:
     """Return a reader of a file from a position on; BinlogReplacedError if it is another file.
 
     known : the fingerprint of the position, whose event is read again.
     """
     try:
-        walker, event = opened_at(stream, path, position.pos - known.length, told_version)
+        walker, event = opened_at(stream, path, position.pos - known.length, on_version)
         if walker.head is not None and known.length and event is None:
             raw = stream.next_event()
             event = None if raw is None else walker.feed(raw)
@@ -306,7 +306,7 @@ def verified(
     if known.length:
         if event is None or walker.pos != position.pos:
             raise log_replaced("no event ends at this position", position.file, position.pos)
-        check_fingerprint(position, behind(head, event), known)
+        check_fingerprint(position, after_event(head, event), known)
     return walker
 
 
@@ -348,14 +348,14 @@ def opened_at(
     stream: FileStream,
     path: Location,
     pos: int,
-    told_version: Callable[[str], None] | None = None,
+    on_version: Callable[[str], None] | None = None,
 ) -> tuple[EventReader, Event | None]:
     """Return a reader of a file from `pos` on, and the file's first event if there is one.
 
     Without the FORMAT_DESCRIPTION at the file's beginning, nothing of it can be read.
     """
     _check_inside(path, pos)
-    walker = EventReader(binlog_name(path), FIRST_EVENT, told_version=told_version, of_file=True)
+    walker = EventReader(binlog_name(path), FIRST_EVENT, on_version=on_version, of_file=True)
     first: Event | None = None
     while not walker.has_format:
         raw = stream.next_event()

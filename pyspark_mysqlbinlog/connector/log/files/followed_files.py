@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.connector.log.files.file_log import (
     opened_at,
     verified,
 )
-from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event, at_beginning
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
@@ -79,7 +79,7 @@ class FollowedFiles:
     patience : seconds to wait for a file that should be complete, or there, by now.
     is_closed : whether to end.
     is_between : whether the reader is between two transactions.
-    told_version : see EventReader.
+    on_version : see EventReader.
     on_list : called with the files from the current one on, whenever they are listed.
     on_end : called when there is nothing more to read for now.
 
@@ -98,7 +98,7 @@ class FollowedFiles:
         patience: float,
         is_closed: Callable[[], bool],
         is_between: Callable[[], bool],
-        told_version: Callable[[str], None],
+        on_version: Callable[[str], None],
         on_list: Callable[[FileLog], None],
         on_end: Callable[[], None],
     ) -> None:
@@ -108,7 +108,7 @@ class FollowedFiles:
         self._patience = patience
         self._is_closed = is_closed
         self._is_between = is_between
-        self._told_version = told_version
+        self._on_version = on_version
         self._on_list = on_list
         self._on_end = on_end
         self.compared = False
@@ -201,9 +201,9 @@ class FollowedFiles:
                     here.file,
                     here.pos,
                 )
-            walker = verified(stream, path, here, known, self._told_version)
+            walker = verified(stream, path, here, known, self._on_version)
         else:
-            walker, first = opened_at(stream, path, here.pos, self._told_version)
+            walker, first = opened_at(stream, path, here.pos, self._on_version)
             found = at_beginning(walker.head)
             if None not in (found, known) and found != known:
                 raise log_replaced(
@@ -243,7 +243,7 @@ class FollowedFiles:
             self._here = self._here._replace(pos=found.end)
             is_head = isinstance(found, Event) and found.type == _FORMAT_DESCRIPTION
             # A flag in the file's first event is cleared when its server closes the file.
-            self._known = at_beginning(walker.head) if is_head else behind(walker.head, found)
+            self._known = at_beginning(walker.head) if is_head else after_event(walker.head, found)
             self._has_stopped = isinstance(found, Event) and found.type == _STOP
             yield found
 

@@ -71,7 +71,7 @@ class InvalidatedTables:
         # The tail's thread may add entries concurrently.
         for place in [place for place in tuple(self._noted) if place[0] <= start]:
             del self._noted[place]
-        return {table: behind for behind, table in sorted(self._noted) if behind <= end}
+        return {table: position for position, table in sorted(self._noted) if position <= end}
 
     def forget(self) -> None:
         """Drop all entries: positions start a new order, and everything so far was returned."""
@@ -81,9 +81,9 @@ class InvalidatedTables:
         self, rows: StatementRows, event: Event, logged: LoggedStatement
     ) -> Iterator[Table]:
         statement = logged.statement
-        told = {(row.database, row.table): row for row in rows.told(event, logged)}
+        statements = {(row.database, row.table): row for row in rows.of_logged(event, logged)}
         for table in rows.touched(event, statement):
-            row = told.get(table)
+            row = statements.get(table)
             if row is not None and statement.kind in _REMOVES:
                 continue
             before, after = rows.around(event, statement, table)
@@ -94,13 +94,13 @@ class InvalidatedTables:
                 yield table
 
     def _can_follow(
-        self, before: TableSchema | None, after: TableSchema | None, told: str | None
+        self, before: TableSchema | None, after: TableSchema | None, statement: str | None
     ) -> bool:
         """Whether an ALTER TABLE's result is known, with the renames found by `renamed`."""
         if before is None or after is None:
-            return told is None
+            return statement is None
         try:
-            self._renamed(before, after, told)
+            self._renamed(before, after, statement)
         except CannotFollowError:
             return False
         return True

@@ -324,7 +324,7 @@ def _batches(
     )
     selections = partition.selections_of(chunk.table)
     hides = None if connected.transforms is None else connected.transforms.hides
-    behind = [_rows_of(client, plan, chunk, each, hides) for each in selections]
+    clauses = [_rows_of(client, plan, chunk, each, hides) for each in selections]
     typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
     decoder = Decoder(
         SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
@@ -338,7 +338,7 @@ def _batches(
     )
     if is_exact:
         yield begin(attempt=attempt)
-    images = prefetched(partial(_images, client, plan, behind, is_exact), len, _AHEAD_BYTES)
+    images = prefetched(partial(_images, client, plan, clauses, is_exact), len, _AHEAD_BYTES)
     with closing(images):
         blocks = event_blocks(
             plan,
@@ -375,13 +375,13 @@ def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -
 def _images(
     client: ReplicaClient,
     plan: ResultPlan,
-    behind: Sequence[str],
+    clauses: Sequence[str],
     is_locked: bool,
     interrupt: CancelToken,
 ) -> Generator[bytes]:
     """Yield the images of the rows; ends the transaction, or the lock, after the last of them."""
     interrupt.watch(client)
-    for each in behind:
+    for each in clauses:
         yield from read_rows(client, plan, each, row_images)
     client.query("COMMIT")
     if is_locked:

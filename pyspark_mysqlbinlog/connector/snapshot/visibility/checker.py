@@ -208,5 +208,5 @@ def _ways(missing: dict[Proof, str]) -> str:
     """Return the grants of which one is enough; other reasons are in brackets."""
     grants = [reason for reason in missing.values() if reason.startswith("GRANT")]
     others = [reason for reason in missing.values() if not reason.startswith("GRANT")]
-    told = f" ({'; '.join(dict.fromkeys(others))})" if others else ""
-    return " or ".join(grants) + told
+    alternatives = f" ({'; '.join(dict.fromkeys(others))})" if others else ""
+    return " or ".join(grants) + alternatives

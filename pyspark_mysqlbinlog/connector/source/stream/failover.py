@@ -161,8 +161,8 @@ class StreamFailover:
         reason = self._reason_not_to_replay(first, last)
         if reason is not None:
             remedy = RESTART if self.is_changed_at_start(first, last) else _RELOAD
-            told = f"{reason}; the batch was planned from {first.position} there"
-            self._wait_for(last, told, remedy)
+            cause = f"{reason}; the batch was planned from {first.position} there"
+            self._wait_for(last, cause, remedy)
             return first, last
         return self._on_another(first, last)
 

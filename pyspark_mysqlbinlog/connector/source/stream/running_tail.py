@@ -128,15 +128,15 @@ class RunningTail:
         tip = self.current.buffer.tip
         offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
         load = self._bound.snapshot.report()
-        told: dict[str, Any] = {} if load is None else {"snapshot": load}
+        fields: dict[str, Any] = {} if load is None else {"snapshot": load}
         watch = self.retention
         left = None if watch is None else watch.left
         seconds = None if watch is None else watch.seconds_left
-        told["retention_left"] = None if left is None else round(left, 4)
-        told["seconds_until_purge"] = None if seconds is None else round(seconds)
-        told["reconnects"] = self._reconnects + self.current.reconnects
-        told["failovers"] = self._failover.count
-        return offset.to_dict() | self.current.lag.report(self._committed) | told
+        fields["retention_left"] = None if left is None else round(left, 4)
+        fields["seconds_until_purge"] = None if seconds is None else round(seconds)
+        fields["reconnects"] = self._reconnects + self.current.reconnects
+        fields["failovers"] = self._failover.count
+        return offset.to_dict() | self.current.lag.report(self._committed) | fields
 
     def _new(self, offset: Offset, boundary: BoundaryState) -> LogTail:
         options, server = self._bound.options, self._bound.server

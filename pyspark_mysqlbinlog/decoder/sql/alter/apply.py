@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.decoder.sql.alter.clauses import (
     ColumnChange,
     parse_alter,
 )
-from pyspark_mysqlbinlog.decoder.sql.alter.noop_convert import with_default_behind
+from pyspark_mysqlbinlog.decoder.sql.alter.noop_convert import with_default_after
 from pyspark_mysqlbinlog.decoder.sql.definitions.column_definition import ColumnDefinition
 from pyspark_mysqlbinlog.decoder.sql.definitions.column_types import ParsedType, resolve
 from pyspark_mysqlbinlog.decoder.sql.definitions.create import with_key
@@ -64,7 +64,7 @@ def apply_alter(
         if context.mariadb:
             session_charset = database_charset
         after = _applied(alter, before, database_charset, session_charset, context)
-        return with_default_behind(alter, before, after, context)
+        return with_default_after(alter, before, after, context)
     except MySQLBinlogError as error:
         raise UnknownSchemaError(error.message, table=before.full_name) from None
 
@@ -85,14 +85,14 @@ def _applied(
     context: SqlContext,
 ) -> TableSchema:
     convert_to = _named(alter.convert_to, session_charset)
-    told = _named(alter.charset, database_charset)
+    named = _named(alter.charset, database_charset)
     # With both, MariaDB uses the table option. MySQL requires that they agree, or uses the last one
     # if the option is DEFAULT: true for 5.6.24 and 5.7.41; later versions were not tested.
     is_default = alter.charset == DEFAULT and not context.mariadb
-    if convert_to and is_default and convert_to != told and context.server_version >= 50800:
+    if convert_to and is_default and convert_to != named and context.server_version >= 50800:
         raise SchemaError("it has both CONVERT TO and CHARACTER SET DEFAULT")
     takes_option = context.mariadb or (is_default and not alter.converts_last)
-    charset = (told or convert_to if takes_option else convert_to or told) or before.charset
+    charset = (named or convert_to if takes_option else convert_to or named) or before.charset
     columns = _Columns(before, alter)
 
     def defined(definition: ColumnDefinition) -> ColumnSchema:

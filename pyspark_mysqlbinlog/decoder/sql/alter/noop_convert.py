@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable
 from pyspark_mysqlbinlog.decoder.sql.tokens import UNTOLD_VERSION, SqlContext
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["with_default_behind"]
+__all__ = ["with_default_after"]
 
 
 class _Default(Enum):
@@ -53,7 +53,7 @@ def _rule(context: SqlContext) -> _Default:
     return _Default.MAY_STAY if 50616 <= version <= 50627 else _Default.NOT_KNOWN
 
 
-def with_default_behind(
+def with_default_after(
     alter: AlterTable, before: TableSchema, after: TableSchema, context: SqlContext
 ) -> TableSchema:
     """Return `after` with the default character set that the server gave it; None: unknown.

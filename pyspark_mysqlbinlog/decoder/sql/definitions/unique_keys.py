@@ -45,16 +45,16 @@ def unique_key(stream: TokenStream, name: str = "") -> UniqueKey | None:
 def _columns(stream: TokenStream) -> tuple[str, ...]:
     """Parse the columns in parentheses; empty if they contain anything else."""
     columns: list[str] = []
-    is_told = stream.accept("(")
-    while is_told and not stream.accept(")"):
-        is_told = stream.peek().kind in (TokenKind.WORD, TokenKind.NAME)
-        if is_told:
+    has_columns = stream.accept("(")
+    while has_columns and not stream.accept(")"):
+        has_columns = stream.peek().kind in (TokenKind.WORD, TokenKind.NAME)
+        if has_columns:
             columns.append(stream.name("a column"))
             if stream.at("("):
                 stream.skip_parentheses()
             stream.accept_any("ASC", "DESC")
-            is_told = stream.accept(",") or stream.at(")")
-    if is_told:
+            has_columns = stream.accept(",") or stream.at(")")
+    if has_columns:
         return tuple(columns)
     while not (stream.at_end() or stream.accept(")")):
         if stream.at("("):

@@ -1,4 +1,4 @@
-"""A session with Delta's jars, and a database that is mirrored into its catalog."""
+"""Fixtures: a session with Delta's jars, and a database that is mirrored into its catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.streams.spark_session import DELTA_JARS, with_delta
 
 @pytest.fixture(scope="module")
 def delta(spark: SparkSession) -> SparkSession:
-    """A session with Delta's jars."""
+    """Return a session with Delta's jars."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     return with_delta(spark)

@@ -1,4 +1,4 @@
-"""Mirror targets that are names in a catalog of Spark's, with Delta's jars."""
+"""Mirror targets that are names in a Spark catalog, in a session with Delta's jars."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from helpers.mirrors.named_tables import NamedTables
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.store.places.names import NameTemplate
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
 from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
 
@@ -39,7 +39,7 @@ def test_partitions_and_deleted_rows_stay_when_columns_are_rewritten(named: Name
     ]
 
 
-def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) -> None:
+def test_later_table_whose_name_differs_only_in_case_stops_the_query(named: NamedTables) -> None:
     named.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
     named.run()
     named.execute("CREATE TABLE `A` (id INT PRIMARY KEY)", "INSERT INTO `A` VALUES (2)")
@@ -51,7 +51,7 @@ def test_a_later_table_with_the_same_name_stops_the_query(named: NamedTables) ->
     assert f"`{named.database}`.`a`" in cause.message
     assert "would be one Delta table" in cause.message
     named.assert_equal("a")
-    # As the error says.
+    # The error names this option.
     named.options["excludeTables"] = f"{named.database}.A"
     named.execute("INSERT INTO a VALUES (3)")
     named.run()
@@ -89,10 +89,10 @@ def test_tables_in_the_session_catalog_equal_the_servers(named: NamedTables) -> 
 
 
 @pytest.mark.parametrize("is_snapshot", [True, False])
-def test_a_table_whose_case_changes_keeps_its_delta_table(
+def test_table_whose_name_changes_case_keeps_its_delta_table(
     named: NamedTables, *, is_snapshot: bool
 ) -> None:
-    """By RENAME, or by DROP and CREATE, with changes before and after it in the same batch."""
+    """The batch contains a RENAME, and a DROP and CREATE, with changes before and after them."""
     if is_snapshot:
         named.options["startingOffset"] = "snapshot"
     for name in ("renamed", "dropped"):
@@ -127,7 +127,7 @@ def test_a_table_whose_case_changes_keeps_its_delta_table(
 def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
     named: NamedTables, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As at the next start, if Spark's catalog is in memory."""
+    """A catalog in memory loses its tables before the next start."""
     named.options["startingOffset"] = "snapshot"
     named.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     named.run()
@@ -147,7 +147,7 @@ def test_tables_that_the_catalog_lost_continue_when_they_are_registered(
 
 
 def test_a_mirror_that_was_killed_while_it_created_a_table_continues(named: NamedTables) -> None:
-    """Delta had written the first version, and the catalog had no entry yet."""
+    """Delta has written the first version, but the catalog has no entry yet."""
     engine = SparkEngine(catalog="spark_catalog")
     engine.begin(named.spark)
     name = NameTemplate.parse(named.settings["target"]).render((named.database, "t"))
@@ -159,7 +159,7 @@ def test_a_mirror_that_was_killed_while_it_created_a_table_continues(named: Name
     assert named.detail("t")["location"] == f"file:{location}"
 
 
-def test_another_implementation_of_the_session_catalog_is_not_in_memory(
+def test_session_catalog_of_another_class_logs_no_in_memory_warning(
     delta: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = "spark.sql.catalog.spark_catalog"
@@ -167,7 +167,8 @@ def test_another_implementation_of_the_session_catalog_is_not_in_memory(
     check_catalog(delta, "spark_catalog")
     assert "is in memory" in caplog.text
     caplog.clear()
-    # Unity Catalog's, for one; only its name counts, because Spark has loaded its catalog already.
+    # For example, Unity Catalog's class. Only its name counts, because Spark has already loaded its
+    # catalog.
     delta.conf.set(name, "io.unitycatalog.spark.UCSingleCatalog")
     try:
         check_catalog(delta, "spark_catalog")
@@ -176,8 +177,10 @@ def test_another_implementation_of_the_session_catalog_is_not_in_memory(
     assert "is in memory" not in caplog.text
 
 
-def test_storage_options_serve_the_change_logs_beside_names(named: NamedTables) -> None:
-    """With `auto`, which is the engine `spark` in this session."""
+def test_storage_options_with_named_tables_are_rejected_without_a_change_log(
+    named: NamedTables,
+) -> None:
+    """`auto` selects the engine `spark` in this session."""
     named.settings |= {
         "engine": "auto",
         "change_log": f"{named.folder}/changes/{{table}}",

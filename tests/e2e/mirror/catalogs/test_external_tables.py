@@ -1,4 +1,4 @@
-"""Delta tables that were created in the catalog before the mirror, with a location of their own."""
+"""Delta tables created in the catalog before the mirror, with a location of their own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _cause(named: NamedTables, checkpoint: str = "checkpoint") -> OptionError:
 def test_empty_external_tables_get_the_columns_and_rows_of_the_servers(
     named: NamedTables, *, is_snapshot: bool, soft_delete: bool
 ) -> None:
-    """Also if their columns are other ones, and with partitions."""
+    """Their columns may differ from the server's, and they may have partitions."""
     tables = [name for name in _CREATED if name != "keyless" or not soft_delete]
     locations = {name: _create(named, name, _CREATED[name]) for name in tables}
     named.settings |= {
@@ -98,7 +98,7 @@ def test_a_second_mirror_of_an_external_table_fails(named: NamedTables) -> None:
 
 
 @pytest.mark.parametrize("is_snapshot", [True, False])
-def test_a_table_with_rows_of_another_program_is_refused(
+def test_table_with_rows_of_another_program_is_rejected(
     named: NamedTables, *, is_snapshot: bool
 ) -> None:
     location = _create(named, "t", "(id INT, v STRING)")

@@ -1,6 +1,6 @@
-"""``pyspark-mysqlbinlog ingest`` into a Hive metastore, and into a catalog with a name of its own.
+"""``pyspark-mysqlbinlog ingest`` into a Hive metastore, and into a catalog of another name.
 
-The metastore is embedded (Derby), and kept on disk from one process to the next.
+The metastore is embedded (Derby), and is kept on disk between the processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TABLES = ("orders", "Lines", "a-b", "events")
 
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Delta's jars, and one with the catalog `OtherCatalog`."""
+    """Return the paths of Delta's jars and of one with the catalog `OtherCatalog`."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     if shutil.which("javac") is None:
@@ -66,7 +66,7 @@ def _arguments(server: Server, database: str, folder: Path, catalog: str, jars: 
 
 
 def _rows(folder: Path, schema: str, table: str) -> list[tuple[Any, ...]]:
-    """The rows of a managed table, where the metastore puts it."""
+    """Return the rows of a managed table from the metastore's warehouse."""
     rows = DeltaTable(folder / "warehouse" / f"{schema}.db" / table).to_pyarrow_table()
     return sorted((tuple(row.values()) for row in rows.drop(["_seq"]).to_pylist()), key=repr)
 

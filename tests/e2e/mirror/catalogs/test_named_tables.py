@@ -1,4 +1,4 @@
-"""Delta tables by their names in Spark's catalog: what is opened, created, refused and noticed."""
+"""Delta tables named in Spark's catalog: which ones are opened, created and rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMB
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE, CatalogName
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkTarget
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 
 _SCHEMA = "named_tables"
@@ -32,7 +33,7 @@ _STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 @pytest.fixture(scope="module")
 def delta(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with Delta's jars and an empty schema."""
+    """Yield a session with Delta's jars and an empty schema."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     made = with_delta(spark)
@@ -117,7 +118,7 @@ def test_an_external_table_that_is_empty_keeps_its_location(
 def test_a_table_that_was_created_again_is_not_written(
     delta: SparkSession, engine: SparkEngine
 ) -> None:
-    """Also if it has as many versions as the one before."""
+    """The new table has as many versions as the removed one."""
     target = engine.target(_name("again"))
     target.create(_COLUMNS, {})
     _merge(target, 1, 1)
@@ -132,14 +133,14 @@ def test_a_table_that_was_created_again_is_not_written(
     assert _rows(delta, "again") == {7: "1"}
 
 
-def test_a_table_of_another_mysql_table_is_refused(engine: SparkEngine) -> None:
+def test_delta_table_of_another_mysql_table_is_rejected(engine: SparkEngine) -> None:
     engine.target(_name("owned")).create(_COLUMNS, {})
     other = CatalogName("spark_catalog", _SCHEMA, "owned", ("d", "Owned"), may_create_schema=False)
     with pytest.raises(OptionError, match=r"expected 'd\.Owned', found 'd\.owned'"):
         engine.target(other).columns()
 
 
-def test_a_table_that_was_written_by_its_path_gets_its_mysql_table_before_rows(
+def test_delta_table_written_by_path_accepts_only_the_first_mysql_table(
     delta: SparkSession, engine: SparkEngine, tmp_path: Path
 ) -> None:
     by_path = SparkEngine()
@@ -181,7 +182,7 @@ def _without_files(delta: SparkSession, table: str) -> None:
         ("no_files", _without_files, "there is no Delta table at its location"),
     ],
 )
-def test_a_name_of_something_else_is_refused(
+def test_name_of_anything_but_a_delta_table_is_rejected(
     delta: SparkSession,
     engine: SparkEngine,
     table: str,
@@ -194,7 +195,7 @@ def test_a_name_of_something_else_is_refused(
 
 
 def _forget(delta: SparkSession, table: str) -> Path:
-    """Remove a managed table from the catalog without its files; returns their folder."""
+    """Remove a managed table from the catalog without its files; return their folder."""
     folder = _location(delta, table)
     kept = folder.with_name(f"{folder.name}_kept")
     shutil.copytree(folder, kept)
@@ -212,7 +213,7 @@ def _remove_commits(folder: Path) -> None:
 def test_a_table_whose_creation_was_interrupted_is_created(
     delta: SparkSession, engine: SparkEngine, *, has_commit: bool
 ) -> None:
-    """Also if the process ended before Delta wrote the first version."""
+    """Without a commit, the process ended before Delta wrote the first version."""
     table = f"interrupted_{has_commit}".lower()
     engine.target(_name(table)).create(_COLUMNS, {})
     folder = _forget(delta, table)
@@ -252,14 +253,14 @@ def test_a_table_whose_location_is_used_is_not_created(
     shutil.rmtree(folder)
 
 
-def test_a_schema_that_the_target_names_is_not_created(engine: SparkEngine) -> None:
+def test_missing_schema_named_by_the_target_is_rejected(engine: SparkEngine) -> None:
     said = r"CREATE SCHEMA `spark_catalog`\.`named_no_schema`"
     with pytest.raises(OptionError, match=said):
         engine.target(_name("t", "named_no_schema")).create(_COLUMNS, {})
 
 
-def test_a_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEngine) -> None:
-    # In the warehouse of the session, where an interrupted run leaves its tables.
+def test_missing_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEngine) -> None:
+    # The schema is in the session's warehouse, where an interrupted run leaves its tables.
     schema = f"named_{uuid4().hex}"
     name = _name("t", schema, may_create_schema=True)
     try:
@@ -269,6 +270,6 @@ def test_a_schema_of_a_database_is_created(delta: SparkSession, engine: SparkEng
         delta.sql(f"DROP SCHEMA spark_catalog.{schema} CASCADE")
 
 
-def test_a_catalog_that_is_not_configured_is_refused(delta: SparkSession) -> None:
+def test_catalog_that_is_not_configured_is_rejected(delta: SparkSession) -> None:
     with pytest.raises(OptionError, match=r"set spark\.sql\.catalog\.nowhere to its class"):
         SparkEngine(catalog="nowhere").begin(delta)

@@ -1,4 +1,4 @@
-"""Two compactions that meet leave rows twice: the table stops, and `reload` brings it back."""
+"""Rows duplicated by two concurrent compactions: the table stops until a reload."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def mirrored(
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_rows_that_compactions_doubled_stop_their_table_until_it_is_reloaded(
+def test_rows_duplicated_by_compactions_stop_their_table_until_a_reload(
     mirrored: MirroredDatabase, is_running: bool
 ) -> None:
     mirror = mirrored.mirror()
     if is_running:
-        # Its tables are open, at the version before the compactions.
+        # The mirror has opened its tables, at the version before the compactions.
         mirrored.execute("INSERT INTO other VALUES (1)")
         mirror.start(mirrored.spark, availableNow=True).awaitTermination()
     for table in _TABLES:

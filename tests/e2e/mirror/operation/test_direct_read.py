@@ -1,4 +1,4 @@
-"""Stretches of the log that a mirror reads by itself: equal to SELECT, each change once."""
+"""Parts of the binlog that a mirror reads directly: equal to SELECT, each change once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helpers.servers import Server
 from helpers.waiting import wait_until
 from helpers.writers.mixed_changes import CREATE, TABLES, change
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
-from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
+from pyspark_mysqlbinlog.connector.delta.query.mirror_tables import MirrorTables
 from pyspark_mysqlbinlog.connector.delta.read import direct_read, policy
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
@@ -26,14 +26,14 @@ from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
 @pytest.fixture
 def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folder is not there, as with Spark Connect from another machine."""
+    """Make the handoff folder unavailable, as with Spark Connect from another machine."""
     elsewhere = str(tmp_path / "elsewhere")
     monkeypatch.setattr(BatchHandoff, "new", lambda _: BatchHandoff(elsewhere))
 
 
 @pytest.fixture
 def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """However short a stretch is, it is read here; gives the changes of each, as they come."""
+    """Read even short batches directly; return the number of changes in each direct read."""
     monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     read: list[int] = []
     steps = DirectReader.sub_batches
@@ -52,7 +52,7 @@ def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> lis
 def mirrored(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Three tables, of which one has no key."""
+    """Return a mirror of three tables, one of them without a key."""
     mirrored = MirroredDatabase(
         spark, any_server, any_database, tmp_path, startingOffset="snapshot"
     )
@@ -68,11 +68,11 @@ def mirrored(
 def short(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A database on one server."""
+    """Return a mirror of an empty database on one server."""
     return MirroredDatabase(spark, live_server, database, tmp_path)
 
 
-def test_changes_and_ddl_by_sparks_tasks(
+def test_changes_and_ddl_read_by_spark_tasks_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -89,12 +89,12 @@ def test_changes_and_ddl_by_sparks_tasks(
 
 
 @pytest.mark.both_engines
-def test_changes_and_ddl_of_several_tables(
+def test_changes_and_ddl_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
     mirrored.run()
-    # Those of `plain` came by Spark: without a key a table is read as a whole.
+    # The rows of `plain` were read by Spark: a table without a key is read as a whole.
     assert sum(read_here) == 2
     steps: list[tuple[str, ...]] = [
         ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
@@ -114,14 +114,14 @@ def test_changes_and_ddl_of_several_tables(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
 @pytest.mark.parametrize("reader", ["mirror", "Spark"])
-def test_a_load_of_several_chunks(
+def test_snapshot_of_several_chunks_equals_select(
     short: MirroredDatabase,
     read_here: list[int],
     reader: str,
     with_change_log: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tables whose columns are alike, a key of two columns, and one that nobody can type."""
+    """Two tables have equal columns, one a key of two columns, and one a column without a type."""
     if reader == "Spark":
         monkeypatch.setattr(DirectReader, "can_read", lambda *_: False)
     if with_change_log:
@@ -154,7 +154,7 @@ def test_a_load_of_several_chunks(
     short.assert_equal(*"abc")
 
 
-def test_a_change_log_beside_a_mirror(
+def test_tables_and_change_log_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
@@ -168,10 +168,9 @@ def test_a_change_log_beside_a_mirror(
     assert_replay(mirrored, "t", "id")
 
 
-def test_a_batch_that_failed_comes_again(
+def test_failed_batch_is_read_directly_again_and_applied_once(
     short: MirroredDatabase, read_here: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch of a checkpoint is read here by whoever comes next, and brought in once."""
     short.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, n INT)", "CREATE TABLE b (id INT PRIMARY KEY, n INT)"
     )
@@ -181,7 +180,7 @@ def test_a_batch_that_failed_comes_again(
         "INSERT INTO b VALUES (1, 1)",
         "DELETE FROM a WHERE id = 1",
     )
-    bring_in = BatchRunner._apply_to_mirror
+    bring_in = MirrorTables.apply
 
     def fails_for_b(mirror: Any, name: Any, *rest: Any) -> int:
         if name[1] == "b":
@@ -189,21 +188,21 @@ def test_a_batch_that_failed_comes_again(
         return bring_in(mirror, name, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_apply_to_mirror", fails_for_b)
+        patched.setattr(MirrorTables, "apply", fails_for_b)
         with pytest.raises(Exception, match="the disk is full"):
             short.run()
     short.assert_equal("a")
     short.execute("UPDATE a SET n = 20", "UPDATE b SET n = 10")
     short.run()
     short.assert_equal("a", "b")
-    # A failed batch, the same again, and one more.
+    # The failed batch, its replay, and one more batch.
     assert [count for count in read_here if count] == [4, 4, 2]
 
 
-def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
+def test_planned_batch_is_not_read_from_another_binlog_of_the_same_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
+    """The binlog is reset after the batch is planned, and only the direct read can detect it."""
     monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
@@ -216,7 +215,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_apply_to_mirror", fail)
+        patched.setattr(MirrorTables, "apply", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     own_server.reset_binlog()
@@ -241,13 +240,13 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("with_change_log", [False, True])
-def test_what_is_handed_over(
+def test_handoff_files_are_applied_without_reading_the_binlog_again(
     mirrored: MirroredDatabase,
     ddl_seed: int,
     with_change_log: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody reads the log again, and Spark runs no task."""
+    """Spark runs no task either."""
     random_ = random.Random(ddl_seed)
     if with_change_log:
         mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -275,10 +274,10 @@ def test_what_is_handed_over(
 
 
 @pytest.mark.parametrize("with_change_log", [False, True])
-def test_what_several_tasks_would_carry_is_handed_over(
+def test_batch_of_several_ranges_is_applied_from_its_handoff_file(
     short: MirroredDatabase, with_change_log: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its order, and typed or as texts, each as it was when it was changed."""
+    """Changes keep their order, and each has the columns of its time, typed or as text."""
     if with_change_log:
         short.settings["change_log"] = change_log_of(short)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000), n INT)")
@@ -312,10 +311,9 @@ def test_what_several_tasks_would_carry_is_handed_over(
         assert_replay(short, "a", "id")
 
 
-def test_batch_by_batch_as_it_is_handed_over(
+def test_handoff_files_of_successive_batches_are_removed_after_use(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch of a query has its own changes; nothing of it stays in the folder."""
     monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
     short.options["maxRowsPerTrigger"] = "7"
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
@@ -335,10 +333,10 @@ def test_batch_by_batch_as_it_is_handed_over(
     assert [*Path(handoff.folder).iterdir()] == []
 
 
-def test_a_large_transaction_among_small_ones_is_read(
+def test_large_transaction_among_small_ones_is_applied_without_spark_tasks(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No task could carry it, and Spark has no Python running, since small batches need none."""
+    """No task could inline it, and Spark runs no Python worker, because small batches need none."""
     monkeypatch.setattr(batch_runner, "collected", lambda *_, **__: 1 / 0)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))")
     short.run()
@@ -360,10 +358,10 @@ def test_a_large_transaction_among_small_ones_is_read(
     short.assert_equal("a")
 
 
-def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
+def test_second_short_batch_in_a_row_is_read_by_spark_without_handoff_files(
     short: MirroredDatabase, nothing_handed_over: None
 ) -> None:
-    """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
+    """Spark's tasks read short batches, so that a mirror keeps a single binlog connection."""
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")
     mirror = short.mirror()
     counts = []
@@ -377,10 +375,10 @@ def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
     short.assert_equal("a")
 
 
-def test_where_little_is_wanted_spark_reads_again(
+def test_binlog_with_few_captured_changes_is_left_to_spark_after_one_batch(
     short: MirroredDatabase, read_here: list[int]
 ) -> None:
-    """The server would send all of its log twice."""
+    """With direct reads, the server would send its whole binlog twice."""
     short.options["tables"] = f"{short.database}.a"
     short.execute(
         "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY, v LONGTEXT)"
@@ -392,6 +390,6 @@ def test_where_little_is_wanted_spark_reads_again(
             f"INSERT INTO a VALUES ({number})",
         )
         mirror.start(short.spark, availableNow=True).awaitTermination()
-    # Batch 0, and the one after which they are left to Spark.
+    # Batch 0, and the batch after which the binlog is left to Spark.
     assert read_here == [0, 1]
     short.assert_equal("a")

@@ -1,4 +1,4 @@
-"""Two engines, one meaning: what one wrote the other one reads, and goes on with."""
+"""Both engines of DeltaMirror: each reads what the other wrote, and continues from it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarke
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.spark.engine import SparkEngine
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
-from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkTarget
 from pyspark_mysqlbinlog.connector.delta.store.spark.versions import METADATA, SETTINGS, SparkTable
 from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
@@ -52,13 +53,15 @@ _STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 @pytest.fixture(scope="module")
 def delta(spark: SparkSession) -> SparkSession:
-    """A session with Delta's jars."""
+    """Return a session with Delta's jars."""
     if not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     return with_delta(spark)
 
 
-def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrow_table_with_empty_chunks_keeps_all_its_rows_in_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     rows = pa.table({"id": pa.chunked_array([[1, 2], [], [3], [], [], [4]], pa.int32())})
     sessions = SparkSessions(spark, SETTINGS)
     table = SparkTable(str(tmp_path / "t"), sessions, OpenTables(spark))
@@ -70,8 +73,7 @@ def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: P
         assert frame.count() == 0
 
 
-def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
-    """Whoever comes behind an ended thread has its session, and none of its settings."""
+def test_threads_reuse_sessions_without_the_settings_of_ended_threads(spark: SparkSession) -> None:
     sessions = SparkSessions(spark, SETTINGS)
     seen: list[SparkSession] = []
 
@@ -98,7 +100,7 @@ def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
 
 
 def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -> None:
-    """Spark keeps the id of the query that runs in them."""
+    """Spark stores the ID of the query that runs in a thread as such a property."""
     context = spark.sparkContext
     together = Barrier(4)
 
@@ -114,7 +116,7 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
         found = [*map_in_threads(write, range(4), spark)]
         assert context.getLocalProperty("p") == "the caller's"
     finally:
-        # None removes it, which PySpark's annotation leaves out.
+        # None removes the property, which PySpark's annotation does not allow.
         context.setLocalProperty("p", None)  # type: ignore[arg-type]
     assert found == [("the caller's", str(number)) for number in range(4)]
 
@@ -195,7 +197,7 @@ def _assert_marks(target: DeltaTarget, mark: CommitMarker) -> None:
     assert found == dict(mark.app_transactions)
 
 
-def test_a_mark_is_read_by_both_whoever_wrote_it(
+def test_commit_marker_of_either_engine_is_read_by_both(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
@@ -208,7 +210,9 @@ def test_a_mark_is_read_by_both_whoever_wrote_it(
     assert _rows(path) == {0: "5", 1: "1", 2: "2", 3: "3", 4: "4", 5: "5"}
 
 
-def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_path: Path) -> None:
+def test_every_kind_of_commit_writes_its_commit_marker(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
     path = tmp_path / "t"
     target = engines["spark"].target(str(path))
     target.create(_COLUMNS, {})
@@ -219,7 +223,7 @@ def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_pa
     wider = pa.schema({"k": pa.int64(), "w": pa.int64(), SEQ: SEQ_TYPE})
     target.rewrite_columns(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
     _assert_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
-    # A statement without a change of place.
+    # A commit that does not change the position.
     target.set_properties({"p": "q"}, _mark(3, batch=4))
     for engine in engines.values():
         _assert_marks(engine.target(str(path)), _mark(3, batch=4))
@@ -228,10 +232,10 @@ def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_pa
     ]
 
 
-def test_all_rows_are_replaced_and_rows_are_appended(
+def test_replaced_appended_and_rewritten_rows_are_equal_on_both_engines(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
-    """Without rows to append there is a commit all the same, also at a place that is marked."""
+    """An append without rows makes a commit too, also at a position that is already marked."""
     found: dict[str, list[object]] = {}
     for name, engine in engines.items():
         path = tmp_path / name
@@ -255,7 +259,7 @@ def test_all_rows_are_replaced_and_rows_are_appended(
     assert found["spark"] == found["deltalake"] == [[2, 2], 2, ["0.0", "0.0", "0.0"]]
 
 
-def test_rows_in_several_batches_some_of_them_empty(
+def test_rows_in_chunks_with_empty_ones_are_all_written_by_both_engines(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
     def states(*numbers: list[int]) -> pa.Table:
@@ -282,17 +286,17 @@ def test_rows_in_several_batches_some_of_them_empty(
         assert target.is_empty()
 
 
-def test_rows_of_a_place_that_was_marked_before_are_written(
+def test_rows_at_an_already_marked_position_are_written(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
-    """Rows that are loaded bring no new place; Delta passes over a number that it has."""
+    """Snapshot rows have no new position, and Delta skips a transaction version that it has."""
     path = tmp_path / "t"
     target = engines["spark"].target(str(path))
     target.create(_COLUMNS, {})
     _merge(target, _mark(5, batch=1), 1)
     _merge(target, _mark(5, batch=2), 2)
     _assert_marks(target, _mark(5, batch=2))
-    # A load that begins in front of what the table has, and one in another log.
+    # A snapshot that starts before the table's position, and one of another binlog.
     for mark in (_mark(3), _mark(1, log=_OTHER)):
         target.set_properties({"mysqlbinlog.snapshotInProgress": "{}"}, mark)
         for engine in engines.values():
@@ -302,7 +306,7 @@ def test_rows_of_a_place_that_was_marked_before_are_written(
     assert _rows(path).keys() == {1, 2, 3}
 
 
-def test_a_merge_that_another_mirror_came_before_fails(
+def test_merge_after_a_concurrent_merge_of_another_mirror_fails(
     delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t"
@@ -329,7 +333,7 @@ def test_a_merge_that_another_mirror_came_before_fails(
 
 
 @pytest.mark.parametrize("name", ["deltalake", "spark"])
-def test_a_change_by_others_is_not_taken_for_a_merge_that_had_no_row_to_write(
+def test_foreign_delete_during_a_merge_without_new_rows_raises_mirror_error(
     engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     target = engines[name].target(str(tmp_path / "t"))
@@ -337,7 +341,7 @@ def test_a_change_by_others_is_not_taken_for_a_merge_that_had_no_row_to_write(
     _merge(target, _mark(1), 1, 2)
 
     def write_nothing_and_more() -> None:
-        # What is there is as new.
+        # The table already has these rows, with the same `seq`.
         with before_commit(monkeypatch, target, lambda _: DeltaTable(target.uri).delete("id = 1")):
             _merge(target, _mark(1), 1, 2)
         _merge(target, _mark(2), 3)
@@ -346,10 +350,9 @@ def test_a_change_by_others_is_not_taken_for_a_merge_that_had_no_row_to_write(
         write_nothing_and_more()
 
 
-def test_looks_at_what_others_did_go_up_to_one_version(
+def test_foreign_delete_is_detected_despite_a_commit_during_the_history_check(
     delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may commit while Delta lists the commits."""
     engine = SparkEngine()
     engine.begin(delta)
     target = engine.target(str(tmp_path / "t"))
@@ -368,7 +371,7 @@ def test_looks_at_what_others_did_go_up_to_one_version(
         _merge(target, _mark(2), 3)
 
 
-def test_tables_are_closed_and_what_queries_held_is_freed(
+def test_open_tables_stay_within_the_limit_and_old_versions_are_freed(
     delta: SparkSession, tmp_path: Path
 ) -> None:
     engine = SparkEngine()
@@ -378,7 +381,7 @@ def test_tables_are_closed_and_what_queries_held_is_freed(
     jvm: Any = delta
     delta_log = jvm._jvm.org.apache.spark.sql.delta.DeltaLog
     gc.collect()
-    # As if the collector never came to it.
+    # Old versions must be freed even if Python's garbage collector does not run.
     gc.disable()
     try:
         delta_log.clearCache()
@@ -397,7 +400,7 @@ def test_tables_are_closed_and_what_queries_held_is_freed(
 
 
 def _live_snapshots(spark: SparkSession) -> int:
-    """How many versions of Delta tables are in the JVM, after its own collection of garbage."""
+    """Return how many versions of Delta tables are in the JVM after its garbage collection."""
     session: Any = spark
     jvm, gateway = session._jvm, session.sparkContext._gateway
     given = gateway.new_array(jvm.java.lang.Object, 1)
@@ -411,7 +414,9 @@ def _live_snapshots(spark: SparkSession) -> int:
     return int(found[1]) if found else 0
 
 
-def test_a_history_that_delta_forgot(engines: dict[str, Engine], tmp_path: Path) -> None:
+def test_commit_markers_are_read_after_old_commits_were_removed(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
     path = tmp_path / "t"
     target = engines["spark"].target(str(path))
     target.create(_COLUMNS, {})
@@ -429,7 +434,9 @@ def test_a_history_that_delta_forgot(engines: dict[str, Engine], tmp_path: Path)
         assert reads.txn_version(_LOG.event) is None
 
 
-def test_deletion_vectors_where_they_are_asked_for(delta: SparkSession, tmp_path: Path) -> None:
+def test_deletion_vectors_are_written_if_the_table_property_enables_them(
+    delta: SparkSession, tmp_path: Path
+) -> None:
     engine = SparkEngine({"delta.enableDeletionVectors": "true"})
     engine.begin(delta)
     target = engine.target(str(tmp_path / "t"))
@@ -442,7 +449,9 @@ def test_deletion_vectors_where_they_are_asked_for(delta: SparkSession, tmp_path
     assert len(rows) == 9
 
 
-def test_files_are_compacted_and_removed(delta: SparkSession, tmp_path: Path) -> None:
+def test_compaction_and_vacuum_leave_one_file_with_all_rows(
+    delta: SparkSession, tmp_path: Path
+) -> None:
     engine = SparkEngine({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
     engine.begin(delta)
     target = engine.target(str(tmp_path / "t"))
@@ -457,7 +466,7 @@ def test_files_are_compacted_and_removed(delta: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["plain", "t@v1", "a`b", "ñ 漢"])
-def test_texts_and_names_are_taken_as_they_are(
+def test_special_characters_in_properties_and_paths_are_kept(
     engines: dict[str, Engine], tmp_path: Path, name: str
 ) -> None:
     text = "a 'quoted' \\ \"text\" \\n\n${spark.app.name} ; -- ñ漢"
@@ -473,7 +482,7 @@ def test_texts_and_names_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize("scenario", ["numbers", "temporals", "strings", "json_docs", "geometry"])
-def test_both_make_the_same_columns(
+def test_both_engines_create_the_same_columns(
     engines: dict[str, Engine], tmp_path: Path, scenario: str
 ) -> None:
     for schema in captured_schemas(describe(scenario)):
@@ -490,7 +499,7 @@ def test_both_make_the_same_columns(
                 assert found == shape, (name, writer)
 
 
-def test_a_mirror_goes_on_with_the_other_engine(
+def test_mirror_that_changes_its_engine_equals_select_and_applies_nothing_twice(
     delta: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(delta, live_server, database, tmp_path)
@@ -507,7 +516,7 @@ def test_a_mirror_goes_on_with_the_other_engine(
         mirrored.run()
         mirrored.assert_equal("t")
     version = mirrored.delta("t").version()
-    # The log once more, from its begin: everything is there already.
+    # The binlog is read again from the start; all of its changes are applied already.
     mirrored.options["startingOffset"] = begin
     for engine in ("spark", "deltalake"):
         mirrored.settings["engine"] = engine
@@ -516,7 +525,7 @@ def test_a_mirror_goes_on_with_the_other_engine(
     mirrored.assert_equal("t")
 
 
-def test_an_engine_that_the_session_does_not_have(
+def test_spark_engine_without_delta_jars_raises_option_error(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -527,7 +536,7 @@ def test_an_engine_that_the_session_does_not_have(
     assert isinstance(cause_of(raised.value), OptionError)
 
 
-def test_change_logs_are_written_by_delta_rs(
+def test_change_logs_with_engine_spark_are_written_by_delta_rs(
     delta: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(delta, live_server, database, tmp_path)
@@ -549,7 +558,9 @@ def test_change_logs_are_written_by_delta_rs(
         ({"engine": "spark", "storage_options": {"a": "b"}}, "only delta-rs uses them"),
     ],
 )
-def test_an_engine_that_is_not_there(settings: dict[str, Any], said: str) -> None:
+def test_unknown_engine_or_storage_options_with_spark_raises_option_error(
+    settings: dict[str, Any], said: str
+) -> None:
     options = {"host": "h", "user": "u", "tables": "a.b"}
     with pytest.raises(OptionError, match=said):
         DeltaMirror("/lake/{table}", "/checkpoint", options, **settings)

@@ -1,4 +1,4 @@
-"""The files of Delta tables: partitions, and compactions while a mirror writes."""
+"""Files of Delta tables: partitions, and compactions while a mirror writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mirrored(
 
 
 @pytest.mark.both_engines
-def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) -> None:
+def test_partitioned_table_equals_select(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["the region"]}
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, `the region` VARCHAR(9), v INT, w INT)"
@@ -77,7 +77,7 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
     ],
     ids=["empty", "null's name", "bytes"],
 )
-def test_a_partition_that_delta_reads_otherwise_stops_the_table(
+def test_partition_value_that_delta_would_not_read_back_stops_the_table(
     mirrored: MirroredDatabase, column: str, value: str, reason: str
 ) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
@@ -93,8 +93,10 @@ def test_a_partition_that_delta_reads_otherwise_stops_the_table(
 
 
 @pytest.mark.both_engines
-def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
-    """delta-rs notes it without a time zone: Spark reads it in that of its session."""
+def test_timestamp_partition_keeps_its_instant_or_stops_the_table(
+    mirrored: MirroredDatabase,
+) -> None:
+    """delta-rs stores it without a time zone, and Spark reads it in the session's time zone."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
     mirrored.execute(
         "SET time_zone = '+00:00'",
@@ -124,7 +126,9 @@ def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.both_engines
-def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
+def test_table_whose_only_partition_column_is_dropped_becomes_unpartitioned(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9), v INT)",
@@ -137,7 +141,7 @@ def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
     assert mirrored.delta("t").metadata().partition_columns == []
 
 
-def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatabase) -> None:
+def test_unknown_partition_column_is_rejected(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["regoin"]}
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, region INT)", "INSERT INTO t SELECT 1, 1")
     with pytest.raises(Exception, match="partition_by") as raised:
@@ -178,16 +182,16 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
     mirrored.run()
     for path, elsewhere in kept.items():
         elsewhere.rename(path)
-    # A BIGINT UNSIGNED is a whole number to the server, and a decimal to Delta.
+    # A BIGINT UNSIGNED is an integer on the server, and a decimal in Delta.
     found = {(int(row["id"]), row["v"]) for row in mirrored.rows("t").to_pylist()}
     assert found == {*mirrored.select("t")[1]}
 
 
 @pytest.mark.both_engines
-def test_compactions_beside_batches(
+def test_batches_with_concurrent_compactions_equal_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another thread compacts as often as it can, through each kind of commit."""
+    """Another thread compacts as often as it can, during each kind of commit."""
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), w INT)",
         "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)",
@@ -207,7 +211,8 @@ def test_compactions_beside_batches(
     thread.start()
     try:
         for number in range(10, 50, 10):
-            # With delta-rs, rows of two rounds are merged, and those of the others written without.
+            # With delta-rs, rows are merged in two of the rounds, and written without a merge in
+            # the others.
             monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0 if number % 20 else 1_000)
             rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
             mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
@@ -237,7 +242,7 @@ def _two_files(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("between", ["compaction", "append"])
-def test_what_comes_between_reading_and_writing_anew(
+def test_rewrite_of_columns_survives_a_compaction_and_rejects_a_foreign_append(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     uri = str(_two_files(tmp_path / "t"))
@@ -251,7 +256,7 @@ def test_what_comes_between_reading_and_writing_anew(
 
     def interrupted(*arguments: Any) -> pa.RecordBatch:
         if next(comes, False):
-            # delta-rs calls this from a thread of its own runtime, which must not begin another.
+            # delta-rs calls this in a thread of its runtime, which must not start another runtime.
             with ThreadPoolExecutor(1) as another:
                 another.submit(write).result()
         return reshaped(*arguments)
@@ -289,13 +294,13 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
                 break
         else:
             pytest.fail("no compaction and no vacuum in two minutes")
-        # No batch is interrupted, so that none begins another round of maintenance.
+        # No batch is interrupted, so none starts another round of maintenance.
         query.processAllAvailable()
     finally:
         query.stop()
     mirrored.settings["maintenance_interval"] = None
     mirrored.run()
-    # A vacuum that keeps nothing takes the files of a version that is being read.
+    # A vacuum without a retention time removes files of a version that is being read.
     for thread in threading.enumerate():
         if thread.name == MAINTENANCE_THREAD:
             thread.join()

@@ -1,4 +1,4 @@
-"""Minutes of maintenance and foreign OPTIMIZE and VACUUM while a mirror writes the tables."""
+"""A mirror with maintenance of its own, and with OPTIMIZE and VACUUM by other writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
 MINUTES = float(os.environ.get("MYSQLBINLOG_MAINTENANCE_MINUTES", "30"))
 _TABLES = ("t", "texts", "copies")
 _KEYS = 200
-# Of the mirror's own, once a second, in which others write, compact and vacuum as well.
+# Rounds of the mirror's own maintenance, which runs once a second while others write, compact and
+# vacuum.
 _ROUNDS = 4
 
 
@@ -37,18 +38,18 @@ def mirrored(
 
 
 @pytest.mark.both_engines
-def test_mirror_beside_maintenance_is_equal_to_select(
+def test_mirror_with_concurrent_maintenance_equals_select(
     mirrored: MirroredDatabase, own_rounds: Counter[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     _maintain(mirrored, 0, own_rounds)
-    # A round of the mirror's own that fails says so, and no more.
+    # A failed round of the mirror's own maintenance is only logged.
     assert "maintenance of its files failed" not in caplog.text
 
 
 @pytest.mark.both_engines
 @pytest.mark.slow
 @pytest.mark.timeout(MINUTES * 60 + 1200)
-def test_mirror_beside_long_maintenance_is_equal_to_select(
+def test_mirror_with_long_concurrent_maintenance_equals_select(
     mirrored: MirroredDatabase, own_rounds: Counter[str]
 ) -> None:
     _maintain(mirrored, MINUTES * 60, own_rounds)
@@ -56,7 +57,7 @@ def test_mirror_beside_long_maintenance_is_equal_to_select(
 
 @pytest.fixture
 def own_rounds(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the mirror itself has compacted and vacuumed a table, by the table's name."""
+    """Return the mirror's own maintenance rounds, counted by table name."""
     rounds: Counter[str] = Counter()
     maintain = Maintenance._maintain
 
@@ -71,11 +72,11 @@ def own_rounds(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def _maintain(mirrored: MirroredDatabase, seconds: float, own_rounds: Counter[str]) -> None:
     """Write on the server and maintain the Delta tables for some seconds, then compare.
 
-    It takes longer where the mirror itself has not maintained each table several times by then.
+    This takes longer if the mirror has not yet maintained each table several times.
     """
     mirrored.settings |= {
         "maintenance_interval": "1s",
-        # A merge is done much sooner: it does not lose the files that it reads.
+        # A merge takes much less time, so it does not lose the files that it reads.
         "table_properties": {"delta.deletedFileRetentionDuration": "interval 3 minutes"},
     }
     mirrored.execute(
@@ -105,7 +106,7 @@ def _maintain(mirrored: MirroredDatabase, seconds: float, own_rounds: Counter[st
     finally:
         query.stop()
     assert query.exception() is None, query.exception()
-    # The last changes may have been committed after what the query had read.
+    # The last changes may have been committed after the query's last read.
     mirrored.run()
     assert not mirror.stopped
     mirrored.assert_equal(*_TABLES)
@@ -118,7 +119,7 @@ def _is_maintained(own_rounds: Counter[str]) -> bool:
 
 @contextlib.contextmanager
 def _repeated(pause: float, work: Callable[[], object]) -> Iterator[None]:
-    """Do something again and again in a thread; its error is raised at the end."""
+    """Call `work` repeatedly in a thread during the block; raise its error at the end."""
     ended = Event()
 
     def repeat() -> None:
@@ -135,11 +136,11 @@ def _repeated(pause: float, work: Callable[[], object]) -> Iterator[None]:
 
 
 def _foreign(mirrored: MirroredDatabase) -> None:
-    """OPTIMIZE and VACUUM by something else than the mirror."""
+    """Compact and vacuum the tables as another writer than the mirror."""
     for table in _TABLES:
         target = mirrored.target(table)
         if target.columns() is not None:
-            # The mirror may remove files that these read: they lose, and come again.
+            # The mirror may remove files that these calls read. Then they fail, and are repeated.
             with contextlib.suppress(CommitFailedError):
                 target.compact()
             with contextlib.suppress(CommitFailedError):

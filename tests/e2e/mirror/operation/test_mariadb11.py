@@ -1,4 +1,4 @@
-"""DeltaMirror of what MariaDB has, on a live 11.8 with its own defaults and with other settings."""
+"""DeltaMirror with features of MariaDB, on MariaDB 11.8 with default and other settings."""
 
 from __future__ import annotations
 
@@ -150,10 +150,10 @@ CASES: Cases = {
     ),
 }
 
-# How many tables each leaves.
+# The number of tables in each case.
 COUNTS = dict.fromkeys(CASES, 1) | {"collations": 3, "statements": 3, "foreign keys": 2}
 
-# What a server may have been set to; by default, events in transactions have no position.
+# Global settings of the server. By default, events in transactions have no position.
 SETTINGS: dict[str, dict[str, object]] = {
     "defaults": {},
     "row metadata and compression": {
@@ -191,17 +191,17 @@ def mirrored(
 
 
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
-def test_tables_are_what_select_shows(
+def test_mariadb_11_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int
 ) -> None:
     assert_all_equal(mirrored[case], tables)
 
 
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
-def test_generated_columns_are_excluded(
+def test_generated_columns_stop_the_table_unless_they_are_excluded(
     spark: SparkSession, mariadb11: Server, tmp_path: Path, key: str
 ) -> None:
-    """The server logs them of inserted rows only: with them, the table is stopped."""
+    """The server logs generated columns of inserted rows only."""
     with new_database(mariadb11, "generated"):
         mariadb11.execute(
             f"CREATE TABLE generated.t (a INT {key}, b INT, c INT AS (b + 1), d INT AS (b) STORED)"

@@ -1,4 +1,4 @@
-"""DeltaMirror of what MySQL 8.0 and later have, on a live 9.x with its own defaults."""
+"""DeltaMirror with features of MySQL 8.0 and later, on 9.x with default and other settings."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ CASES: Cases = {
     ),
 }
 
-# How many tables each leaves.
+# The number of tables in each case.
 COUNTS = dict.fromkeys(CASES, 1) | {
     "invisible primary key": 4,
     "create table select": 5,
@@ -276,13 +276,14 @@ COUNTS = dict.fromkeys(CASES, 1) | {
 }
 
 
-# What a server may have been set to.
+# Global settings of the server.
 SETTINGS: dict[str, dict[str, object]] = {
     "defaults": {},
     "row metadata and compression": {
         "binlog_row_metadata": "FULL",
         "binlog_transaction_compression": 1,
-        # Tables without a key have an invisible one, which is then hidden from every session.
+        # Tables without a key get an invisible primary key, which is then hidden from every
+        # session.
         "sql_generate_invisible_primary_key": 1,
         "show_gipk_in_create_table_and_information_schema": 0,
     },
@@ -311,7 +312,7 @@ def mirrored(
 
 
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
-def test_tables_are_what_select_shows(
+def test_mysql_9_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int
 ) -> None:
     assert_all_equal(mirrored[case], tables)

@@ -42,7 +42,7 @@ class StoredDatabase(MirroredDatabase):
         return self._opened("lake", table)
 
     def change_log(self, table: str) -> list[dict[str, Any]]:
-        """Its rows in the order of `seq`."""
+        """Return the rows of a change log in the order of `seq`."""
         rows = self._opened("changes", table).to_pyarrow_table().to_pylist()
         return sorted(rows, key=lambda row: tuple(row["seq"].values()))
 
@@ -69,7 +69,7 @@ def stored(
     return StoredDatabase(spark, live_server, database, tmp_path, store)
 
 
-def test_snapshot_changes_and_ddl_reach_the_store(stored: StoredDatabase) -> None:
+def test_snapshot_changes_and_ddl_reach_the_object_store(stored: StoredDatabase) -> None:
     stored.settings["change_log"] = f"{stored.store.uri}/changes/{{database}}/{{table}}"
     stored.run()
     stored.assert_equal("t")
@@ -87,7 +87,7 @@ def test_snapshot_changes_and_ddl_reach_the_store(stored: StoredDatabase) -> Non
 
 
 def test_no_commit_is_read_again_in_every_batch(stored: StoredDatabase) -> None:
-    """delta-rs would read all since the last checkpoint, for each number of a commit marker."""
+    """To look up a commit marker, delta-rs would read all commits since the last checkpoint."""
     query = stored.mirror().start(stored.spark, processingTime="0 seconds")
     try:
         for number in range(10, 25):
@@ -103,12 +103,12 @@ def test_no_commit_is_read_again_in_every_batch(stored: StoredDatabase) -> None:
     stored.assert_equal("t")
 
 
-def test_maintenance_compacts_files_in_the_store(stored: StoredDatabase) -> None:
+def test_maintenance_compacts_files_in_the_object_store(stored: StoredDatabase) -> None:
     stored.settings["maintenance_interval"] = "1s"
     numbers = count(10)
 
     def is_compacted() -> bool:
-        # A round begins after a batch.
+        # A round of maintenance starts after a batch.
         stored.execute(f"INSERT INTO t VALUES ({next(numbers)}, 'more')")
         return any(commit["operation"] == "OPTIMIZE" for commit in stored.delta("t").history())
 
@@ -125,7 +125,7 @@ def test_maintenance_compacts_files_in_the_store(stored: StoredDatabase) -> None
 def test_commits_of_another_writer_are_not_overwritten(
     stored: StoredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A put that finds its version taken fails, and the mirror commits after it."""
+    """A put of a version that exists fails, and the mirror commits after it."""
     stored.run()
     version = stored.delta("t").version()
     _before_next_commit(
@@ -140,8 +140,8 @@ def test_commits_of_another_writer_are_not_overwritten(
     assert delta.version() >= version + 2
 
 
-def test_one_of_two_equal_commits_is_written(store: ObjectStore) -> None:
-    """What the test before rests on: the store's put is conditional."""
+def test_appends_of_two_writers_at_one_version_are_both_committed(store: ObjectStore) -> None:
+    """The store's put is conditional."""
     uri, options = f"{store.uri}/raw/t", dict(store.options)
     rows = pa.table({"a": [1]})
     write_deltalake(uri, rows, storage_options=options)
@@ -154,7 +154,7 @@ def test_one_of_two_equal_commits_is_written(store: ObjectStore) -> None:
 
 @pytest.fixture(params=["bucket", "key"])
 def wrong_store(request: pytest.FixtureRequest) -> Iterator[tuple[ObjectStore, str]]:
-    """A store without the bucket, or one that rejects the key; and the code of its answer."""
+    """Yield a store that lacks the bucket or rejects the key, and the error code of its answer."""
     is_key = request.param == "key"
     with s3_store(checks_keys=is_key) as made:
         yield (made, "InvalidAccess") if is_key else (replace(made, uri="s3://no"), "NoSuchBucket")
@@ -178,7 +178,7 @@ def test_a_wrong_bucket_or_key_is_an_error_of_one_line(
 
 
 def _before_next_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Something else happens between the mirror's last look at a table and its commit."""
+    """Call `act` between the mirror's last read of a table and its commit."""
     commit = DeltalakeTarget._commit
     left = [act]
 

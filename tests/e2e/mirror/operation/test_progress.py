@@ -1,4 +1,4 @@
-"""What `DeltaMirror.progress` says, compared with what the server has and with what was done."""
+"""`DeltaMirror.progress`, compared with the server and with the changes that were made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.delta.query import progress
 def shop(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Two tables of which the server knows how many rows they have."""
+    """Return a mirror of two tables whose row counts the server can estimate."""
     shop = MirroredDatabase(
         spark, live_server, database, tmp_path, startingOffset="snapshot", maxRowsPerTrigger="1000"
     )
@@ -41,7 +41,7 @@ def run(shop: MirroredDatabase) -> DeltaMirror:
     return mirror
 
 
-def test_rows_lag_and_stopped_tables(
+def test_progress_reports_rows_lag_and_stopped_tables(
     shop: MirroredDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     big, small = f"{shop.database}.big", f"{shop.database}.small"
@@ -65,10 +65,10 @@ def test_rows_lag_and_stopped_tables(
         sum(part.snapshot_rows for batch in loaded.batches for part in batch.tables.values())
         == 2002
     )
-    # Half of 1,000 rows a batch.
+    # A batch reads at most half of maxRowsPerTrigger.
     assert len(loaded.batches) >= 4
 
-    # As if the newest change of one table had been made 1,000 s ago.
+    # The timestamp of the newest change of `big` is 1,000 s ago.
     began = time()
     shop.execute(
         "SET timestamp = UNIX_TIMESTAMP() - 5000",
@@ -83,7 +83,7 @@ def test_rows_lag_and_stopped_tables(
     elapsed = time() - began
     assert {name: table.rows for name, table in found.tables.items()} == {big: 6, small: 1}
     lag = found.tables[big].lag
-    # Whole seconds: one more at most.
+    # Timestamps are whole seconds, so the lag can be up to one second more.
     assert lag is not None
     assert 1000 <= lag <= 1001 + elapsed
     lag = found.tables[small].lag
@@ -94,18 +94,18 @@ def test_rows_lag_and_stopped_tables(
     assert (batch.file, batch.pos) == end
     assert batch.tables[big].rows == 6
 
-    # A row image without a column that is not null: nobody knows its value.
+    # The row image lacks columns, whose values are unknown.
     shop.execute("SET binlog_row_image = MINIMAL", "UPDATE big SET v = 'y' WHERE id = 1")
     stopped = run(shop).progress.tables
     assert "binlog_row_image" in (stopped[big].stopped or "")
     assert stopped[small].stopped is None
 
 
-def test_a_batch_that_runs_again_counts_nothing(shop: MirroredDatabase) -> None:
+def test_replayed_batch_adds_no_rows_to_the_progress_of_its_tables(shop: MirroredDatabase) -> None:
     run(shop)
     shop.execute("UPDATE big SET v = 'x' WHERE id < 5")
     first = run(shop).progress.batches[-1]
-    # As after a crash between Delta's commit and Spark's.
+    # The state after a crash between Delta's commit and Spark's.
     (shop.folder / "checkpoint" / "commits" / str(first.number)).unlink()
     again = run(shop).progress
     name = f"{shop.database}.big"
@@ -116,12 +116,12 @@ def test_a_batch_that_runs_again_counts_nothing(shop: MirroredDatabase) -> None:
     assert again.tables[name].lag is None
 
 
-class Ends(Exception):  # noqa: N818 (it is no error)
-    """How the query of `EndsInTheLoad` ends."""
+class Ends(Exception):  # noqa: N818 (not an error)
+    """The exception that ends the query of `EndsInTheLoad`."""
 
 
 class EndsInTheLoad(DeltaMirror):
-    """Goes on until a part of the table is loaded."""
+    """A mirror that ends after a part of the table is snapshotted."""
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         if any(
@@ -131,7 +131,7 @@ class EndsInTheLoad(DeltaMirror):
         super().__call__(batch, number)
 
 
-def test_a_resumed_load_counts_what_is_there(shop: MirroredDatabase) -> None:
+def test_resumed_snapshot_counts_the_rows_already_in_delta(shop: MirroredDatabase) -> None:
     name = f"{shop.database}.big"
     first = shop.mirror(kind=EndsInTheLoad)
     with pytest.raises(StreamingQueryException, match="Ends"):

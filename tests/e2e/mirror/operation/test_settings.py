@@ -1,7 +1,7 @@
-"""DeltaMirror under global settings of the server: its tables are what SELECT shows by default.
+"""DeltaMirror under global settings of the server: equal to SELECT under default settings.
 
-See `helpers/writers/global_settings.py` and tests/live/access/test_settings_reach.py, which has the
-settings one group after the other.
+The settings are in `helpers/writers/global_settings.py`. They are tested one group after the other
+in tests/live/access/test_settings_reach.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from helpers.writers.global_settings import (
     with_tables,
 )
 
-# One sql_mode is enough here; RELEASE could hide what others do.
+# One sql_mode is enough here, and `release` could hide the effect of other settings.
 LEFT_OUT = {"autocommit", "release", "strict", "oracle"}
 SETTINGS: dict[str, Values] = {
     "release": GROUPS["release"],
@@ -40,7 +40,7 @@ SETTINGS: dict[str, Values] = {
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("server_name", every_server())
-def test_tables_under_global_settings(
+def test_tables_under_global_server_settings_equal_select(
     spark: SparkSession,
     tmp_path: Path,
     server_name: str,

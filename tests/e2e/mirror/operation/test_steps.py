@@ -1,4 +1,4 @@
-"""Batches that a mirror brings in by steps: equal to SELECT, each change once, whatever ends it."""
+"""Batches that a mirror applies in sub-batches: equal to SELECT, each change applied once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Each transaction is a step of its own; gives how many each batch had, as they come."""
+    """Make each transaction a sub-batch; return the number of sub-batches of each batch."""
     return with_short_steps(monkeypatch)
 
 
@@ -36,18 +36,18 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Three tables, of which one has no key."""
+    """Return a mirror of three tables, one of them without a key."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(*CREATE)
     return mirrored
 
 
 @pytest.mark.both_engines
-def test_changes_and_ddl_of_several_tables(
+def test_changes_and_ddl_in_sub_batches_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, steps: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
-    # With it a batch in which a table appears is one step.
+    # With reloadAfterDdl, a batch in which a table appears is a single sub-batch.
     mirrored.options["reloadAfterDdl"] = "false"
     mirrored.run()
     for statements in (
@@ -67,10 +67,10 @@ def test_changes_and_ddl_of_several_tables(
         assert max(steps[before:]) > 10
 
 
-def test_statements_among_the_changes_of_a_step(
+def test_table_truncated_within_a_sub_batch_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is made of a step ahead is of all its changes, and does not count then."""
+    """States that are precomputed from all changes of a sub-batch are not used after a TRUNCATE."""
     mirrored.run()
     steps = with_short_steps(monkeypatch, 2_000)
     for first in range(0, 100, 10):
@@ -87,26 +87,26 @@ def test_statements_among_the_changes_of_a_step(
 
 @pytest.fixture(params=CHECKPOINTS)
 def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Of the run behind each kill, and of the next; a new one begins with the log."""
+    """Return the checkpoints of successive runs; a new one reads the whole binlog again."""
     return checkpoint_names(request.param)
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_kill_between_steps(
+def test_each_change_is_applied_once_after_a_kill_between_sub_batches(
     mirrored: MirroredDatabase,
     ddl_seed: int,
     steps: list[int],
     checkpoints: Iterator[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each change counts once: rows without a key are as many as SELECT shows, and change logs."""
+    """Rows without a key occur as often as in SELECT, and the change log replays to SELECT."""
     random_ = random.Random(ddl_seed)
     mirrored.options["reloadAfterDdl"] = "false"
     mirrored.settings["change_log"] = change_log_of(mirrored)
     checkpoint = next(checkpoints)
     mirrored.run(checkpoint)
     for number in (1, 2, 4, 7):
-        # Many of them find no row, and are no step.
+        # Many of the statements find no row, and are no sub-batch.
         change(mirrored, random_, 60)
         if number == 4:
             mirrored.execute("ALTER TABLE t ADD w INT", "UPDATE t SET w = 8")
@@ -120,7 +120,9 @@ def test_a_kill_between_steps(
     assert max(steps) > 5
 
 
-def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[int]) -> None:
+def test_transaction_is_never_split_across_sub_batches(
+    mirrored: MirroredDatabase, steps: list[int]
+) -> None:
     mirrored.run()
     for first in range(1, 60, 20):
         rows = ", ".join(f"({n}, '{'x' * 20}', 1)" for n in range(first, first + 10))
@@ -139,17 +141,17 @@ def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[i
     assert {*counts} == {0, 20, 40, 60}
 
 
-# The changes that the next test makes.
+# The number of changes that the next test makes in each table.
 COUNTS = {"t": 100, "pairs": 9_000, "plain": 100}
 
 
 @pytest.mark.parametrize("payload", ["typed", "texts"])
-def test_the_source_gives_batches_of_several_steps(
+def test_batch_larger_than_max_bytes_per_trigger_is_applied_in_sub_batches(
     mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a user has it: a step is as long as `maxBytesPerTrigger`, and the batch several times.
+    """A sub-batch is as long as `maxBytesPerTrigger`, and a batch several times as long.
 
-    The first batch behind a load is one step.
+    The first batch after a snapshot is a single sub-batch.
     """
     if payload == "texts":
         mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -182,12 +184,12 @@ def test_the_source_gives_batches_of_several_steps(
     found = {name: sum(part[name].rows for part in parts if name in part) for name in rows}
     assert found == rows
     assert sum(batch.rows for batch in progress.batches) == sum(rows.values())
-    # Some 200 kB, of which a batch has up to 160.
+    # The changes are about 200 kB, of which a batch contains up to 160 kB.
     assert max(taken.count(number) for number in taken) >= 4
-    # Of two tables in each such step; nothing lies between their changes.
+    # Each such sub-batch has two tables, with nothing between their changes.
     assert len(taken_ahead) >= 8
     assert all(taken_ahead)
-    # With a transaction of 20 kB behind it.
+    # 20 kB, and the transaction of 20 kB that follows.
     assert max(sizes) < 45_000
     if payload == "texts":
         assert_replay(mirrored, "t", "id")

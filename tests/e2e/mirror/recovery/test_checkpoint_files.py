@@ -1,4 +1,4 @@
-"""How Spark writes a mirror's checkpoint: on local disk without a process for each file."""
+"""How Spark writes a mirror's checkpoint on local disk: without a process for each file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """One that does not say how checkpoints are written, as a user's; the tests' own does."""
+    """Yield a session without a checkpoint manager, as a user has; the tests otherwise set one."""
     spark.conf.unset(MANAGER)
     yield spark
     spark.conf.set(MANAGER, QUICK_CHECKPOINTS)
@@ -33,7 +33,7 @@ def said(session: SparkSession) -> str | None:
     return session.conf.get(MANAGER, None)
 
 
-def test_a_mirrors_query(
+def test_mirror_query_on_local_disk_uses_the_filesystem_checkpoint_manager(
     session: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(session, live_server, database, tmp_path)
@@ -48,13 +48,15 @@ def test_a_mirrors_query(
 
 
 @pytest.mark.parametrize("checkpoint", ["/lake/checkpoint", "checkpoint", "file:///lake/a%20b"])
-def test_a_checkpoint_on_local_disk(session: SparkSession, checkpoint: str) -> None:
+def test_local_checkpoint_sets_the_filesystem_checkpoint_manager_temporarily(
+    session: SparkSession, checkpoint: str
+) -> None:
     with use_filesystem_checkpoint_manager(session, checkpoint):
         assert said(session) == QUICK_CHECKPOINTS
     assert said(session) is None
 
 
-def test_a_query_that_does_not_start(session: SparkSession) -> None:
+def test_failed_start_of_a_query_resets_the_checkpoint_manager(session: SparkSession) -> None:
     with (
         pytest.raises(ValueError, match="no query"),
         use_filesystem_checkpoint_manager(session, "/lake"),
@@ -64,19 +66,21 @@ def test_a_query_that_does_not_start(session: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", ["s3a://lake/checkpoint", "hdfs:///lake/checkpoint"])
-def test_a_checkpoint_elsewhere(session: SparkSession, checkpoint: str) -> None:
+def test_remote_checkpoint_leaves_the_checkpoint_manager_unset(
+    session: SparkSession, checkpoint: str
+) -> None:
     with use_filesystem_checkpoint_manager(session, checkpoint):
         assert said(session) is None
 
 
-def test_what_the_session_says_stays(session: SparkSession) -> None:
+def test_checkpoint_manager_set_in_the_session_is_kept(session: SparkSession) -> None:
     session.conf.set(MANAGER, FAITHFUL_CHECKPOINTS)
     with use_filesystem_checkpoint_manager(session, "/lake/checkpoint"):
         assert said(session) == FAITHFUL_CHECKPOINTS
     assert said(session) == FAITHFUL_CHECKPOINTS
 
 
-def test_a_spark_that_has_it_elsewhere(
+def test_spark_without_the_manager_class_leaves_the_checkpoint_manager_unset(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_manager, "_BY_FILE_SYSTEM", "org.apache.spark.NoSuchClass")
@@ -84,8 +88,7 @@ def test_a_spark_that_has_it_elsewhere(
         assert said(session) is None
 
 
-def test_a_remote_session() -> None:
-    """It has no JVM to ask, and is left as it is."""
+def test_session_without_a_jvm_raises_no_error_for_the_checkpoint_manager() -> None:
     remote: Any = SimpleNamespace()
     with use_filesystem_checkpoint_manager(remote, "/lake/checkpoint"):
         pass

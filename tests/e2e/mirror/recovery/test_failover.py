@@ -24,8 +24,8 @@ TABLES = ("t", "k")
 
 @pytest.fixture
 def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
-    """A primary with a table with a key and one without, and its replica."""
-    request.getfixturevalue("mysql56")  # it says what is missing
+    """Yield a primary that has tables with and without a key, and its replica."""
+    request.getfixturevalue("mysql56")  # skips with the reason
     with replicating_servers(MySQL56Server) as servers:
         servers[0].execute(
             "CREATE DATABASE shop CHARACTER SET utf8mb4",
@@ -40,7 +40,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[list[LocalServer]]:
 
 
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_mirror_is_equal_after_a_failover(
+def test_mirror_equals_select_after_a_failover(
     spark: SparkSession, pair: list[LocalServer], tmp_path: Path, how: str
 ) -> None:
     primary, replica = pair
@@ -93,7 +93,7 @@ def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
     pair: list[LocalServer],
     tmp_path: Path,
 ) -> None:
-    """An empty batch records that they are not ahead of the stream."""
+    """An empty batch records that no snapshot rows are ahead of the stream."""
     primary, replica = pair
     mirrored = MirroredDatabase(
         spark,
@@ -117,13 +117,13 @@ def test_failover_after_the_last_batch_of_a_snapshot_keeps_its_rows(
     before = mirrored.delta("t").version()
     mirrored.run()
     mirrored.assert_equal(*TABLES)
-    # The failover, and one change.
+    # One commit of the failover, and one of the change.
     assert mirrored.delta("t").version() == before + 2
 
 
 @pytest.fixture
 def both(spark: SparkSession, pair: list[LocalServer], tmp_path: Path) -> MirroredDatabase:
-    """A mirror that knows both servers, with change logs."""
+    """Return a mirror that knows both servers, with change logs."""
     mirrored = MirroredDatabase(
         spark,
         pair[0],
@@ -141,7 +141,7 @@ def both(spark: SparkSession, pair: list[LocalServer], tmp_path: Path) -> Mirror
 def end_in_batch(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, *, applied: bool
 ) -> None:
-    """Let the driver die in its next batch: before it, or after it and before Spark knows."""
+    """Let the driver die in its next batch: before applying it, or before Spark commits it."""
     call = DeltaMirror.__call__
 
     def ends(mirror: DeltaMirror, batch: DataFrame, number: int) -> None:
@@ -155,10 +155,10 @@ def end_in_batch(
             mirrored.run()
 
 
-def test_batch_that_was_purged_after_it_was_applied_is_there_once(
+def test_batch_purged_after_it_was_applied_is_not_applied_twice(
     both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its server is alive and has purged it, and the other one has it."""
+    """The primary is alive but has purged the batch; the replica still has it."""
     primary, replica = pair
     both.options["failOnDataLoss"] = "false"
     both.run()
@@ -174,10 +174,10 @@ def test_batch_that_was_purged_after_it_was_applied_is_there_once(
     assert [row["op"] for row in rows_of_log(both, "k")].count("c") == 2
 
 
-def test_planned_batch_that_loses_rows_waits_for_its_server(
+def test_planned_batch_with_a_dropped_partition_fails_until_its_server_returns(
     both: MirroredDatabase, pair: list[LocalServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where rows are lost is known by positions of that server."""
+    """The positions at which rows are lost are those of that server."""
     primary, replica = pair
     both.options |= {"reloadAfterDdl": "true", "retryTimeout": "3s"}
     both.execute("INSERT INTO p VALUES (1, 1), (101, 1)")

@@ -1,4 +1,4 @@
-"""Failovers of a mirror at random moments, under load: its tables and change logs equal SELECT."""
+"""Failovers of a mirror at random moments under load: tables and change logs equal SELECT."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, cause_of
 
-# With a key, with a key that changes, and without one.
+# A table with a key, one whose key changes, and one without a key.
 TABLES = ("t", "moved", "k")
 CREATE = (
     "CREATE DATABASE shop CHARACTER SET utf8mb4",
@@ -57,7 +57,7 @@ CHANGES = (
 )
 
 
-# In tables that are snapshotted.
+# The number of keys in the tables of a snapshot.
 KEYS = 3_000
 
 
@@ -67,7 +67,7 @@ class Killed(Exception):  # noqa: N818 (in place of a kill)
 
 @contextmanager
 def writing(server: LocalServer, seed: int, keys: int = 20) -> Iterator[None]:
-    """Write small transactions until the end, or until the server is gone."""
+    """Write small transactions during the block, until the server is killed."""
     stop, rng = threading.Event(), random.Random(seed)
 
     def write() -> None:
@@ -79,10 +79,10 @@ def writing(server: LocalServer, seed: int, keys: int = 20) -> Iterator[None]:
                         numbers = {"key": rng.randrange(keys), "other": rng.randrange(keys)}
                         cursor.execute(rng.choice(CHANGES).format(**numbers))
                     cursor.execute("COMMIT")
-                    # So that a mirror on a busy machine keeps up.
+                    # A mirror on a busy machine must be able to keep up.
                     stop.wait(0.01)
         except (pymysql.err.MySQLError, OSError):
-            pass  # it was killed
+            pass  # the server was killed
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -95,7 +95,7 @@ def writing(server: LocalServer, seed: int, keys: int = 20) -> Iterator[None]:
 
 @contextmanager
 def killed_in_batch(rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the driver die in a batch, in which some of the tables and change logs are applied."""
+    """Let the driver die in a batch when some of the tables and change logs are applied."""
     dead = {
         (kind, table)
         for kind in (MirroredTable, ChangeLog)
@@ -121,7 +121,7 @@ def _executed(server: LocalServer) -> GtidSet:
 
 
 def _planned(folder: Path) -> GtidSet:
-    """The set at the end of the last batch, which may not be committed."""
+    """Return the GTID set at the end of the last batch, which may not be committed."""
     offsets = folder / "checkpoint" / "offsets"
     last = max(int(path.name) for path in offsets.glob("[0-9]*"))
     return GtidSet.parse(json.loads((offsets / str(last)).read_text().splitlines()[-1])["gtid"])
@@ -135,7 +135,7 @@ def _run_killed(mirrored: MirroredDatabase) -> None:
 def _mirrored(
     spark: SparkSession, pair: list[LocalServer], folder: Path, **options: str
 ) -> MirroredDatabase:
-    """A mirror that knows both servers, with a change log."""
+    """Return a mirror that knows both servers, with a change log."""
     mirrored = MirroredDatabase(
         spark,
         pair[0],
@@ -153,7 +153,7 @@ def _mirrored(
 def _assert_follows(
     mirrored: MirroredDatabase, replica: LocalServer, folder: Path, seed: int, keys: int = 20
 ) -> None:
-    """The mirror continues on the replica, under load, and has what that server has."""
+    """Assert that the mirror continues on the replica under load, and equals its SELECT."""
     with writing(replica, seed, keys):
         mirrored.run()
     mirrored.run()
@@ -171,7 +171,7 @@ def fail_over(
     seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
-    """One history; returns what became of the driver and of the primary."""
+    """Run one random failover; return how the driver and the primary ended."""
     rng = random.Random(seed)
     how = rng.choice(["alive", "in a batch", "in a batch"])
     lags = rng.random() < 0.3
@@ -223,9 +223,9 @@ def fail_over_in_snapshot(
     seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> str:
-    """One history in which tables are being snapshotted; returns what became of the driver.
+    """Run one random failover during a snapshot; return how the driver ended.
 
-    From some batch on, the primary's transactions, which snapshot rows include, are on it alone.
+    From a random batch on, only the primary has its transactions, and snapshot rows include them.
     """
     rng = random.Random(seed)
     how = rng.choice(["alive", "applied", "applied in part", "planned", "reading"])
@@ -236,7 +236,7 @@ def fail_over_in_snapshot(
         for table in TABLES:
             columns = "(v, pad)" if table == "k" else "(id, v, pad)"
             row = "({0} % 20, 'p')" if table == "k" else "({0}, 1, 'p')"
-            # Every second one, so that others come in between.
+            # Every second key, so that the writer inserts rows in between.
             rows = ",".join(map(row.format, range(0, KEYS, 2)))
             pad = f"ALTER TABLE shop.{table} ADD pad CHAR(150) NOT NULL DEFAULT ''"
             primary.execute(pad, f"INSERT INTO shop.{table} {columns} VALUES {rows}")
@@ -256,7 +256,7 @@ def fail_over_in_snapshot(
             stop_applying(replica)
             if how == "planned":
                 raise _Dies
-            # So that rows are read that the replica lacks.
+            # Time for the snapshot to read rows that the replica lacks.
             sleep(0.2)
             if how == "reading":
                 primary.kill()
@@ -271,7 +271,7 @@ def fail_over_in_snapshot(
                 raise _Dies
 
         with ExitStack() as stack, monkeypatch.context() as patched:
-            # Where the mirror itself reads; a task retries for a minute.
+            # The mirror's own reads of chunks would otherwise retry for a minute.
             patched.setattr(chunk_reader, "_RETRY_SECONDS", 1.0)
             patched.setattr(chunk_reader, "_MIN_TRIES", 2)
             around_batch(patched, rng.randint(2, 7), before, after)
@@ -303,7 +303,7 @@ def _switch(mirrored: MirroredDatabase, pair: list[LocalServer]) -> None:
     "rounds",
     [pytest.param(2, id="short"), pytest.param(25, id="long", marks=pytest.mark.slow)],
 )
-def test_random_failovers_of_a_mirror(  # noqa: PLR0917 (fixtures)
+def test_mirror_equals_select_after_random_failovers(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     ddl_seed: int,
     tmp_path: Path,

@@ -1,6 +1,6 @@
-"""A mirror whose server is lost while tables are snapshotted: equal to the replica afterwards.
+"""A mirror whose server is lost during a snapshot: equal to the replica afterwards.
 
-Its rows are read ahead of the stream, and include changes that the replica lacks permanently.
+The snapshot rows are ahead of the stream and include changes that the replica never gets.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ CREATE = (
     "INSERT INTO shop.k VALUES (1), (1), (2)",
     "INSERT INTO shop.small (id, v) VALUES (1, 1), (2, 2), (3, 3)",
 )
-# On the primary alone.
+# Changes that only the primary has.
 LOST = (
-    # Between those that the snapshot reads, and after them.
+    # Keys between those of the snapshot, and after them.
     "INSERT INTO big (id, v) SELECT id + 1, 9 FROM big WHERE id % 3 = 0",
     "INSERT INTO big (id, v) VALUES (7000, 1)",
     "DELETE FROM big WHERE id % 7 = 0 OR id > 5990",
@@ -80,7 +80,7 @@ class Dies(Exception):  # noqa: N818 (in place of a kill)
 
 
 class Lost:
-    """A mirror of a primary that is lost in one of its batches, and the replica of it."""
+    """A mirror of a primary that is lost in one of the mirror's batches, and its replica."""
 
     def __init__(
         self, spark: SparkSession, pair: list[LocalServer], folder: Path, **options: str
@@ -101,7 +101,7 @@ class Lost:
         self.mirrored.settings["change_log"] = change_log_of(self.mirrored)
 
     def commit_lost(self) -> None:
-        """What the replica never gets."""
+        """Make changes that the replica does not get."""
         wait_for_replica(self.replica, self.primary)
         stop_applying(self.replica)
         self.mirrored.execute(*LOST)
@@ -110,14 +110,14 @@ class Lost:
         self.primary.kill()
 
     def switch(self) -> None:
-        """Let the replica be the primary."""
+        """Promote the replica and make changes on it."""
         promote(self.replica)
         self.mirrored.server = self.replica
         self.mirrored.options |= {"port": str(self.primary.port)}
         self.mirrored.execute(*KEPT)
 
     def back(self) -> None:
-        """Let the primary be the one again."""
+        """Start the primary again, resume replication, and make changes."""
         self.primary.start()
         start_applying(self.replica)
         self.mirrored.execute(
@@ -136,7 +136,7 @@ class Lost:
 
 @pytest.fixture(scope="module", autouse=True)
 def _servers(request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("mysql56")  # it says what is missing
+    request.getfixturevalue("mysql56")  # skips with the reason
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def pair() -> Iterator[list[LocalServer]]:
 def lost(
     request: pytest.FixtureRequest, spark: SparkSession, pair: list[LocalServer], tmp_path: Path
 ) -> Lost:
-    """In its next run, the tables are snapshotted for the first time, or again."""
+    """Return a mirror whose next run makes the first snapshot of the tables, or a reload."""
     lost = Lost(spark, pair, tmp_path)
     if request.param == "reload":
         lost.mirrored.run()
@@ -171,7 +171,7 @@ def run_killed(lost: Lost) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_running_mirror_reads_tables_again_on_the_replica(
+def test_running_mirror_equals_select_after_a_failover_during_a_snapshot(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     """The primary is killed when a batch with rows that the replica lacks is applied."""
@@ -189,7 +189,7 @@ def test_running_mirror_reads_tables_again_on_the_replica(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4])
-def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
+def test_tables_equal_select_after_failover_and_an_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as patched:
@@ -203,10 +203,10 @@ def test_batch_that_was_applied_is_repeated_without_its_snapshot_rows(
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [1, 2])
-def test_batch_that_was_applied_in_part_is_repeated_without_its_snapshot_rows(
+def test_tables_equal_select_after_failover_and_a_partly_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """It also has changes of the binlog, which the replica repeats."""
+    """The batch also contains binlog changes, which the new server replays."""
 
     def before() -> None:
         lost.commit_lost()
@@ -224,7 +224,7 @@ def test_batch_that_was_applied_in_part_is_repeated_without_its_snapshot_rows(
 
 
 def die_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the driver die when some of the Delta tables have the batch."""
+    """Let the driver die when only some of the Delta tables contain the batch."""
     apply, append = MirroredTable.apply, ChangeLog.append
 
     def applied(table: MirroredTable, *given: Any) -> int:
@@ -242,10 +242,10 @@ def die_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.sample(1)
-def test_batch_with_snapshot_rows_that_was_purged(
+def test_tables_equal_select_after_a_purged_snapshot_batch_and_failover(
     lost: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its server is alive, and the other one has it."""
+    """The first server is alive; only the replica still has the purged binlog."""
     lost.mirrored.options["failOnDataLoss"] = "false"
     with monkeypatch.context() as patched:
         around_batch(patched, 2, lambda: lost.mirrored.execute("UPDATE big SET v = 3", KEPT_OF_K))
@@ -263,10 +263,10 @@ def test_batch_with_snapshot_rows_that_was_purged(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
-def test_lost_server_is_back_around_the_repeated_batch(
+def test_mirror_continues_on_a_lost_server_that_returns_for_the_repeated_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int, when: str
 ) -> None:
-    """It continues, and what the batch was to read of its tables is read."""
+    """The mirror reads what remains of the batch's snapshot."""
     with monkeypatch.context() as patched:
         around_batch(patched, number, lambda: lost.mirrored.execute(KEPT_OF_K))
         around_batch(patched, number + 1, lost.commit_lost, dies)
@@ -280,7 +280,7 @@ def test_lost_server_is_back_around_the_repeated_batch(
     lost.assert_equal("gone")
 
 
-def test_two_failovers_in_a_snapshot(
+def test_tables_equal_select_after_two_failovers_during_a_snapshot(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with replicating_servers(MySQL56Server, 3) as (primary, second, third):
@@ -308,7 +308,7 @@ def test_two_failovers_in_a_snapshot(
 
         with monkeypatch.context() as patched:
             around_batch(patched, 3, before, switch)
-            # The batch of the failover, and two of the new server.
+            # Batch 6 follows the batch of the failover and two batches of the new server.
             around_batch(patched, 6, lost.commit_lost, switch_again)
             lost.mirrored.run()
         assert last_offset(tmp_path)["epoch"] == 4
@@ -317,14 +317,14 @@ def test_two_failovers_in_a_snapshot(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [2, 4])
-def test_rows_outside_of_a_condition(
+def test_tables_equal_select_after_failover_in_a_reload_with_snapshot_where(
     spark: SparkSession,
     pair: list[LocalServer],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     number: int,
 ) -> None:
-    """They came with an earlier snapshot, and are read by their keys."""
+    """The tables were in an earlier snapshot, and are read by their keys."""
     lost = Lost(spark, pair, tmp_path)
     lost.mirrored.run()
     lost.mirrored.execute("INSERT INTO k VALUES (2)", "DELETE FROM big WHERE id % 17 = 0")
@@ -345,10 +345,9 @@ def test_rows_outside_of_a_condition(
     lost.mirrored.assert_equal(*TABLES)
 
 
-def test_soft_deletes(
+def test_failover_during_a_snapshot_marks_lost_rows_as_deleted(
     spark: SparkSession, pair: list[LocalServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that only the lost server had are marked as deleted."""
     lost = Lost(spark, pair, tmp_path, excludeTables="shop.k")
     lost.mirrored.settings["soft_delete"] = True
 

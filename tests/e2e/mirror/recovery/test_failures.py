@@ -1,4 +1,4 @@
-"""What goes wrong with one table stops that table; what goes wrong with all fails the batch."""
+"""An error of one table stops that table; an error of the store or process fails the batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.store.commits import commit_conflict_error
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
-# It is 300 bytes; delta-rs encodes them by percent signs, Spark does not.
+# 300 bytes, which delta-rs percent-encodes and Spark does not.
 _LONG = "漢" * 100
 
 
@@ -34,7 +34,7 @@ _LONG = "漢" * 100
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Two tables; no mirror has run."""
+    """Return a mirror of two tables that has not run yet."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, p VARCHAR(100), d INT) CHARSET utf8mb4",
@@ -52,7 +52,7 @@ def _run(mirrored: MirroredDatabase) -> DeltaMirror:
 
 
 def _run_last_batch_again(mirrored: MirroredDatabase) -> DeltaMirror:
-    """As behind a kill between Delta's commits and Spark's."""
+    """Run as after a kill between Delta's commits and Spark's."""
     commits = mirrored.folder / "checkpoint" / "commits"
     last = max((path for path in commits.glob("[0-9]*")), key=lambda path: int(path.name))
     last.unlink()
@@ -62,7 +62,9 @@ def _run_last_batch_again(mirrored: MirroredDatabase) -> DeltaMirror:
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("value", ["text", "double"])
-def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, value: str) -> None:
+def test_partition_value_longer_than_a_file_name_stops_the_table_until_a_reload(
+    mirrored: MirroredDatabase, value: str
+) -> None:
     column, change = ("p", f"'{_LONG}', 0") if value == "text" else ("d", "'c', 1e300")
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": [column]}
     mirrored.execute("ALTER TABLE t MODIFY d DOUBLE")
@@ -91,8 +93,10 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
 
 
 @pytest.mark.both_engines
-def test_a_long_value_in_a_first_load(mirrored: MirroredDatabase) -> None:
-    """The load's chunks behind the one that failed do not take up the table."""
+def test_long_partition_value_in_a_snapshot_stops_the_table_until_a_reload(
+    mirrored: MirroredDatabase,
+) -> None:
+    """Chunks after the failed one do not resume the table."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["p"]}
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))
     mirrored.execute(f"UPDATE t SET p = '{_LONG}' WHERE id = 1", f"INSERT INTO t VALUES {rows}")
@@ -116,7 +120,7 @@ def _failing(
     table: str = "t",
     times: int = 100,
 ) -> Iterator[list[int]]:
-    """One call of a table's Delta table fails, so many times; gives how often it was made."""
+    """Let a method of a table's Delta table fail `times` times; yield the number of calls."""
     made = [0]
     kind: Any = type(mirrored.target("t"))
     call = getattr(kind, name)
@@ -134,7 +138,7 @@ def _failing(
 
 
 class PanicException(BaseException):
-    """A panic of Rust has this name in Python."""
+    """The name that a Rust panic has in Python."""
 
 
 _OF_TABLE: list[Callable[[], BaseException]] = [
@@ -157,7 +161,9 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 
 
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
-def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
+def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
+    mirrored: MirroredDatabase, number: int
+) -> None:
     mirrored.settings["change_log"] = change_log_of(mirrored)
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
@@ -167,7 +173,7 @@ def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
     assert str(_OF_TABLE[number]()) in mirrored.stopped("t")
     mirrored.assert_equal("u")
     assert_replay(mirrored, "t", "id")
-    # What went wrong is over; the changes are missing all the same.
+    # The error does not recur, but the table lacks changes.
     mirrored.execute("DELETE FROM t WHERE id = 1")
     assert [*_run(mirrored).stopped] == [f"{mirrored.database}.t"]
     assert mirrored.rows("t").num_rows == 2
@@ -178,7 +184,9 @@ def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
-def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number: int) -> None:
+def test_store_or_process_error_fails_the_batch_and_stops_no_table(
+    mirrored: MirroredDatabase, number: int
+) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
     with _failing(mirrored, _OF_ALL[number]) as made:
@@ -191,10 +199,10 @@ def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number
 
 
 @pytest.mark.both_engines
-def test_names_and_values_like_errors_of_the_store_stop_one_table(
+def test_constraint_error_with_the_text_of_a_store_error_stops_only_its_table(
     mirrored: MirroredDatabase,
 ) -> None:
-    """A constraint of the Delta table shows a row with all its columns."""
+    """The error of a Delta constraint contains a row with all its columns."""
     words = [
         *("interrupted", "connection timed out", "no such file", "503 Service Unavailable"),
         *("x: Generic S3 error: y", "(os error 28)", "a: error sending request", "Job 1 cancelled"),
@@ -218,7 +226,7 @@ def test_names_and_values_like_errors_of_the_store_stop_one_table(
         mirrored.execute("UPDATE u SET v = v + 1")
 
 
-def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
+def test_write_error_that_a_retry_resolves_stops_no_table(mirrored: MirroredDatabase) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "DELETE FROM t WHERE id = 1")
     with _failing(mirrored, _OF_TABLE[0], times=1) as made:
@@ -227,8 +235,8 @@ def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t", "u")
 
 
-def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
-    """A later start would not know that changes are missing: all fail, and none is stopped."""
+def test_stop_that_cannot_be_stored_fails_the_batch(mirrored: MirroredDatabase) -> None:
+    """A later start would not know that the table lacks changes."""
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
     with (
@@ -244,7 +252,7 @@ def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
 @pytest.mark.both_engines
 @pytest.mark.parametrize("is_log", [False, True])
 def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_log: bool) -> None:
-    """Not even the stop can be stored in it: the checkpoint has it, also when it is repaired."""
+    """The stop cannot be stored in the table, so the checkpoint stores it, also after a repair."""
     mirrored.settings["change_log"] = change_log_of(mirrored)
     _run(mirrored)
     name, folder = f"{mirrored.database}.t", mirrored.folder / "lake" / mirrored.database / "t"
@@ -260,7 +268,7 @@ def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_l
         assert [*run(mirrored).stopped] == [name]
         mirrored.assert_equal("u", *(["t"] if is_log else []))
         assert_replay(mirrored, "u", "id")
-        # A batch that has changes of this table alone.
+        # A batch that changes only this table.
         mirrored.execute("INSERT INTO t SELECT MAX(id) + 1, 'late', 4 FROM t AS before_it")
     shutil.rmtree(folder)
     shutil.move(whole, folder)
@@ -277,7 +285,7 @@ def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_l
 
 
 def test_a_damaged_delta_log_of_the_only_table_fails_the_batch(mirrored: MirroredDatabase) -> None:
-    """That another Delta table can be written is not proven: it may be the store."""
+    """No other Delta table shows that the store itself works."""
     mirrored.options["tables"] = f"{mirrored.database}.t"
     _run(mirrored)
     for commit in (mirrored.folder / "lake" / mirrored.database / "t" / "_delta_log").glob(
@@ -290,8 +298,10 @@ def test_a_damaged_delta_log_of_the_only_table_fails_the_batch(mirrored: Mirrore
             _run(mirrored)
 
 
-def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
-    """Where not even the load's begin could be noted, the next chunk is not taken for the first."""
+def test_failure_of_the_first_snapshot_chunk_stops_the_table_and_its_change_log(
+    mirrored: MirroredDatabase,
+) -> None:
+    """The start of the snapshot is not stored, and the next chunk is not taken for the first."""
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))
     mirrored.execute(f"INSERT INTO t VALUES {rows}")
     mirrored.settings["change_log"] = change_log_of(mirrored)
@@ -335,8 +345,8 @@ def test_a_change_log_that_misses_changes_stays_stopped(mirrored: MirroredDataba
     assert_replay(mirrored, "t", "id")
 
 
-def test_a_full_disk(mirrored: MirroredDatabase) -> None:
-    """As a limit of file sizes gives it, without a file system of its own."""
+def test_full_disk_fails_the_batch_and_stops_no_table(mirrored: MirroredDatabase) -> None:
+    """A tmpfs of 100 kB is mounted as the lake's folder."""
     _run(mirrored)
     letters = random.Random(7).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=60 * 3000)
     texts = ["".join(letters[60 * at : 60 * at + 60]) for at in range(3000)]
@@ -356,7 +366,7 @@ def test_a_full_disk(mirrored: MirroredDatabase) -> None:
 
 
 def _mounted(folder: Path, size: str) -> bool:
-    """Whether the folder is a small file system now, with all that it had."""
+    """Mount a small file system with the folder's files; return False if that fails."""
     if os.geteuid() != 0:
         return False
     kept = folder.with_name("kept")

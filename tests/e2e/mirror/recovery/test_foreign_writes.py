@@ -1,4 +1,4 @@
-"""What others do to the Delta tables of a mirror: it is noticed where rows would be wrong."""
+"""Writes of others to a mirror's Delta tables: the table stops if its rows could be wrong."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mirrored(
 def _interrupted(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, come_between: Callable[[], None]
 ) -> Iterator[None]:
-    """Do something once, between a look at what the Delta table has and what follows from it."""
+    """Call `come_between` once, after the applied position of a Delta table is read."""
     drop_applied: Callable[[pa.Table, int], pa.Table] = vars(module)["drop_applied"]
     comes = iter([come_between])
 
@@ -63,7 +63,7 @@ def _interrupted(
     ("table", "statement"),
     [("t", "DELETE FROM t WHERE id = 1"), ("copies", "INSERT INTO copies VALUES ('x'), ('x')")],
 )
-def test_another_mirror_of_the_same_tables(
+def test_second_mirror_of_the_same_table_stops_the_table(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, table: str, statement: str
 ) -> None:
     other = "another checkpoint"
@@ -74,7 +74,7 @@ def test_another_mirror_of_the_same_tables(
     assert "let only one mirror write it" in mirrored.stopped(table)
 
 
-def test_another_mirror_of_the_same_change_logs(
+def test_second_mirror_of_the_same_change_log_writes_each_change_once(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirrored.settings |= {"target": None, "change_log": change_log_of(mirrored)}
@@ -89,7 +89,9 @@ def test_another_mirror_of_the_same_change_logs(
     assert [row["op"] for row in rows_of_log(mirrored, "t")] == ["c", "c", "c"]
 
 
-def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabase) -> None:
+def test_rows_removed_by_a_user_while_the_query_runs_stop_the_table(
+    mirrored: MirroredDatabase,
+) -> None:
     query = mirrored.mirror().start(mirrored.spark, processingTime="100 milliseconds")
     try:
         mirrored.execute("INSERT INTO t VALUES (3, 'three')", "INSERT INTO other VALUES (3)")
@@ -106,10 +108,10 @@ def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabas
     mirrored.assert_equal("t")
 
 
-def test_maintenance_between_a_look_and_a_commit_keeps_the_table_going(
+def test_maintenance_between_a_check_and_a_commit_stops_no_table(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta for Spark moves its commit after them; delta-rs makes it again."""
+    """Delta for Spark moves its commit after them; delta-rs repeats its commit."""
     mirror = mirrored.mirror()
 
     def all_at_once(target: DeltaTarget) -> None:
@@ -163,7 +165,7 @@ def _merge(table: DeltaTable) -> None:
     ],
     ids=["delete", "update", "append", "merge", "restore"],
 )
-def test_rows_that_others_change_between_a_look_and_a_commit_stop_the_table(
+def test_foreign_changes_between_a_check_and_a_commit_stop_the_table(
     mirrored: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
     operation: str,
@@ -180,7 +182,9 @@ def test_rows_that_others_change_between_a_look_and_a_commit_stop_the_table(
     mirrored.assert_equal("t")
 
 
-def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> None:
+def test_delta_table_restored_to_an_older_version_stops_until_a_reload(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute("UPDATE t SET v = 'new'")
     mirrored.run()
     table = mirrored.delta("t")
@@ -196,7 +200,9 @@ def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> No
     mirrored.assert_equal("t")
 
 
-def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
+def test_column_no_longer_excluded_stops_the_table_until_a_reload(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.options |= {"excludeColumns": f"{mirrored.database}.t.v", "startingOffset": "snapshot"}
     mirrored.folder = mirrored.folder / "another lake"
     mirrored.run()
@@ -210,7 +216,7 @@ def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t")
 
 
-def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
+def test_recreated_delta_table_stops_until_a_reload(mirrored: MirroredDatabase) -> None:
     path = mirrored.folder / "lake" / mirrored.database / "t"
     schema = mirrored.delta("t").schema()
     shutil.rmtree(path)
@@ -224,7 +230,7 @@ def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_kill_behind_each_commit_of_a_new_table(
+def test_new_tables_equal_select_after_a_kill_at_each_of_their_commits(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     mirrored.execute(

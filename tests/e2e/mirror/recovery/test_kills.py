@@ -1,4 +1,4 @@
-"""DeltaMirror as a process that is killed in the middle: started again, it is what SELECT shows."""
+"""A process with a DeltaMirror that is killed and started again: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from helpers.waiting import wait_until
 
 @pytest.fixture
 def shop(live_server: Server, database: str) -> str:
-    """Three tables, one of them with a key of two columns and one without a key."""
+    """Create tables with a key, with a key of two columns, and without one; return the database."""
     live_server.execute(
         "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(40), n DECIMAL(12,2))"
         " DEFAULT CHARACTER SET utf8mb4",
@@ -35,13 +35,13 @@ def shop(live_server: Server, database: str) -> str:
 
 
 def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
-    """True; AssertionError with the end of its log when it has ended."""
+    """Return True, or raise AssertionError with the end of the log if the process has ended."""
     assert process.poll() is None, (folder / "log").read_text()[-3000:]
     return True
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_killed_mirror_goes_on_to_what_select_shows(
+def test_killed_mirror_equals_select_after_a_restart(
     live_server: Server, shop: str, tmp_path: Path
 ) -> None:
     with (
@@ -53,14 +53,14 @@ def test_a_killed_mirror_goes_on_to_what_select_shows(
             "three batches are committed",
             300,
         )
-    # The log behind the ALTER has rows with the new column, and some without it before.
+    # The binlog has rows without the new column before the ALTER, and rows with it after.
     live_server.execute(
         "UPDATE orders SET v = 'before the column' LIMIT 1",
         "ALTER TABLE orders ADD note VARCHAR(20)",
         "UPDATE orders SET note = 'ñ漢' LIMIT 2",
         database=shop,
     )
-    # The second time in Spark Connect, from the classic session's checkpoint.
+    # The second process uses Spark Connect, with the classic session's checkpoint.
     with mirror(live_server, shop, tmp_path, connect=True) as process:
         with Traffic(live_server, shop, seed=5):
             live_server.execute(

@@ -1,4 +1,4 @@
-"""Delta tables that are newer than the checkpoint: the checkpoint was copied before them."""
+"""Delta tables that are newer than the checkpoint, of which an older copy was restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = 2_000
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A table with rows for some batches."""
+    """Return a mirror of a table with rows for several batches."""
     mirrored = MirroredDatabase(
         spark,
         live_server,
@@ -51,7 +51,7 @@ def _put_back(mirrored: MirroredDatabase, copy: Path) -> None:
     copy.rename(mirrored.folder / "checkpoint")
 
 
-def test_a_reload_under_an_older_checkpoint(mirrored: MirroredDatabase) -> None:
+def test_reload_with_an_older_checkpoint_equals_select(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     copy = _copy(mirrored)
     for number in range(3):
@@ -71,10 +71,10 @@ def test_a_reload_under_an_older_checkpoint(mirrored: MirroredDatabase) -> None:
 
 @pytest.mark.parametrize("is_complete", [True, False], ids=["complete", "in progress"])
 @pytest.mark.parametrize("rows", ["300", "900"])
-def test_a_snapshot_under_an_older_checkpoint(
+def test_snapshot_resumed_from_an_older_checkpoint_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, rows: str, *, is_complete: bool
 ) -> None:
-    """Its chunks are others now."""
+    """The chunks differ, because `maxRowsPerTrigger` has changed."""
     with interrupted(monkeypatch, 2):
         mirrored.run()
     assert 0 < mirrored.rows("t").num_rows < ROWS

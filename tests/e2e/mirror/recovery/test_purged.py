@@ -1,6 +1,6 @@
-"""A mirror, and its change logs, of a server that purged what the mirror had not read yet.
+"""A mirror and its change logs of a server that purged binlog files before the mirror read them.
 
-With ``failOnDataLoss=false`` it reloads all tables by itself, and is equal to SELECT afterwards.
+With ``failOnDataLoss=false``, the mirror reloads all tables and then equals SELECT.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module", params=ONE_MARIADB_KINDS)
 def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server whose files are purged."""
+    """Yield a server whose binlog files the tests purge."""
     kind = ONE_MARIADB_KINDS[request.param]
     need(kind)
     with kind(options=[] if kind.is_mariadb else GTIDS) as server:
@@ -47,7 +47,7 @@ def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
 
 @pytest.fixture
 def mirrored(spark: SparkSession, own: LocalServer, tmp_path: Path) -> MirroredDatabase:
-    """With a table that has a key, one that has none, and others to alter, to drop, to rename."""
+    """Return a mirror of tables with and without a key, and of tables to alter, drop and rename."""
     name = f"purged_{next(NUMBERS)}"
     own.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     mirrored = MirroredDatabase(
@@ -79,7 +79,7 @@ def mirrored(spark: SparkSession, own: LocalServer, tmp_path: Path) -> MirroredD
 
 
 TABLES = ("t", "k", "altered", "again", "new_name", "created")
-# Of each kind, in a part of the binlog that is lost.
+# Changes of each kind, in a part of the binlog that is lost.
 LOST = (
     "INSERT INTO t VALUES (4, 4)",
     "UPDATE t SET v = 22 WHERE id = 2",
@@ -108,7 +108,7 @@ LATER = (
 
 
 def assert_all_equal(mirrored: MirroredDatabase) -> None:
-    """The mirror, and what the change logs leave, are what SELECT shows."""
+    """Assert that the mirror and the replayed change logs equal SELECT."""
     mirrored.assert_equal(*TABLES)
     assert [mirrored.rows(table).num_rows for table in ("dropped", "renamed")] == [0, 0]
     for table, key in (("t", "id"), ("altered", "id"), ("again", "v"), ("created", "id")):
@@ -119,7 +119,7 @@ def assert_all_equal(mirrored: MirroredDatabase) -> None:
 
 @pytest.mark.both_engines
 @pytest.mark.sample(2)
-def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
+def test_tables_are_reloaded_after_a_purge(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -134,8 +134,8 @@ def test_tables_are_reloaded(mirrored: MirroredDatabase) -> None:
     assert last_offset(mirrored.folder)["epoch"] == 1
 
 
-def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDatabase) -> None:
-    """Rows before the ALTER can't be read, and need not be: the tables are read after it."""
+def test_changes_and_an_alter_after_a_purged_part_equal_select(mirrored: MirroredDatabase) -> None:
+    """Rows before the ALTER cannot be decoded, and are not needed: the tables are read after it."""
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -147,7 +147,9 @@ def test_changes_behind_the_gap_and_an_alter_among_them(mirrored: MirroredDataba
     assert_all_equal(mirrored)
 
 
-def test_running_mirror_that_was_disconnected(mirrored: MirroredDatabase) -> None:
+def test_mirror_disconnected_while_the_binlog_is_purged_equals_select(
+    mirrored: MirroredDatabase,
+) -> None:
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.run()
@@ -170,7 +172,7 @@ def test_running_mirror_that_was_disconnected(mirrored: MirroredDatabase) -> Non
 
 
 class FailsInBatch(DeltaMirror):
-    """Ends with an error before it brings in a batch: that one is planned, and comes again."""
+    """A mirror that fails before it applies a batch, which is then replayed."""
 
     number = 1
 
@@ -180,7 +182,9 @@ class FailsInBatch(DeltaMirror):
         super().__call__(batch, number)
 
 
-def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
+def test_purged_planned_batch_fails_unless_fail_on_data_loss_is_false(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.run()
     mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
     number = max(int(file.name) for file in (mirrored.folder / "checkpoint/commits").glob("[0-9]*"))
@@ -201,10 +205,10 @@ def test_planned_batch_that_was_purged(mirrored: MirroredDatabase) -> None:
     assert_all_equal(mirrored)
 
 
-def test_planned_batch_that_was_applied_in_part(
+def test_purged_batch_that_was_applied_before_a_crash_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process ends after it wrote some of the tables, or all of them."""
+    """The crash comes after the whole batch and before its commit in the checkpoint."""
     mirrored.run()
     mirrored.execute("INSERT INTO t VALUES (10, 10)", "INSERT INTO k VALUES (10)")
     applied = DeltaMirror.__call__
@@ -226,10 +230,10 @@ def test_planned_batch_that_was_applied_in_part(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(4))
-def test_kill_on_the_way(
+def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """In the batch of the gap, and in those of the reload."""
+    """The kill is in the batch of the gap, or in a batch of the reload."""
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 1000))}")
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
     mirrored.run()
@@ -243,10 +247,10 @@ def test_kill_on_the_way(
 
 
 @pytest.mark.parametrize("step", range(1, 4))
-def test_purged_during_a_snapshot(
+def test_purge_during_a_snapshot_leaves_no_deleted_rows(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    """Rows that were read, and were deleted in the lost part, are not left over."""
+    """The snapshot had read rows that were then deleted in the lost part."""
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 9000))}")
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
     with killed_behind(step, monkeypatch):
@@ -260,8 +264,9 @@ def test_purged_during_a_snapshot(
         assert_replay(mirrored, table, key)
 
 
-def test_soft_deletes(mirrored: MirroredDatabase) -> None:
-    """Rows that were deleted in the lost part stay, marked as deleted."""
+def test_purge_with_soft_deletes_marks_rows_deleted_in_the_lost_part(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.settings["soft_delete"] = True
     mirrored.options["excludeTables"] = f"{mirrored.database}.k"
     mirrored.run()
@@ -275,8 +280,9 @@ def test_soft_deletes(mirrored: MirroredDatabase) -> None:
     assert [row["_deleted"] for row in mirrored.rows("dropped").to_pylist()] == [True, True]
 
 
-def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDatabase) -> None:
-    """Its rows appear when it is committed, after the tables were reloaded."""
+def test_xa_transaction_prepared_in_a_purged_part_is_applied_after_its_commit(
+    mirrored: MirroredDatabase,
+) -> None:
     if mirrored.server.version().startswith("5.6"):
         pytest.skip("5.6 logs an XA transaction when it commits")
     mirrored.run()
@@ -295,7 +301,7 @@ def test_xa_transaction_that_was_prepared_in_the_lost_part(mirrored: MirroredDat
     assert last_offset(mirrored.folder)["epoch"] == 2
 
 
-def test_stops_by_default(mirrored: MirroredDatabase) -> None:
+def test_purged_binlog_fails_the_query_by_default(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute(*LOST)
     purge(mirrored.server)
@@ -359,7 +365,7 @@ class Rounds:
 
 
 def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends before its next step behind so many, if it has that many."""
+    """Run the mirror, and kill it after `number` sub-batches if it has more."""
     apply, left = BatchRunner._apply_sub_batch, number
 
     def killed(runner: BatchRunner, *given: Any) -> None:
@@ -385,7 +391,7 @@ def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.Monke
         pytest.param(25, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_random_purges(
+def test_mirror_equals_select_after_random_purges_and_kills(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)

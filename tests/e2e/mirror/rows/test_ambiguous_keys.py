@@ -1,4 +1,4 @@
-"""Keys that Delta takes for the same, or for others, than the server does."""
+"""Keys that are equal in Delta but not on the server, or equal on the server but not in Delta."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def mirrored(
     ],
     ids=["enum", "set", "cp932", "greek"],
 )
-def test_keys_that_are_shown_as_one_stop_the_table(
+def test_distinct_keys_with_the_same_text_stop_the_table(
     mirrored: MirroredDatabase, kind: str, values: list[str], reason: str
 ) -> None:
     mirrored.execute(
@@ -76,7 +76,9 @@ def test_0_and_minus_0_are_one_key(mirrored: MirroredDatabase, together: int) ->
         mirrored.assert_equal("d", "f")
 
 
-def test_short_unsigned_numbers_of_tables_without_a_key(mirrored: MirroredDatabase) -> None:
+def test_keyless_tables_with_unsigned_and_decimal_integers_equal_select(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute(
         "CREATE TABLE u (k BIGINT UNSIGNED, v INT)",
         "CREATE TABLE d (k DECIMAL(30), v INT)",
@@ -98,7 +100,7 @@ def test_short_unsigned_numbers_of_tables_without_a_key(mirrored: MirroredDataba
             assert found == sorted((int(k), v) for k, v in mirrored.select(table)[1]), table
 
 
-def test_a_partition_that_is_written_as_no_number_stops_the_table(
+def test_negative_decimal_fraction_as_partition_stops_the_table(
     mirrored: MirroredDatabase,
 ) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["amount"]}

@@ -1,4 +1,4 @@
-"""Rows that foreign keys change, which no log has: DeltaMirror names their tables at its start."""
+"""Rows that foreign keys change without row events: DeltaMirror logs their tables in a warning."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _KEY = "FOREIGN KEY (parent) REFERENCES parents (id) ON DELETE"
 
 
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Those of foreign keys, since the last time."""
+    """Return the warnings about foreign keys since the last call."""
     found = [each.getMessage() for each in caplog.records if "foreign keys" in each.getMessage()]
     caplog.clear()
     return found
 
 
-def test_tables_are_named_and_loaded_again_on_a_schedule(
+def test_cascading_foreign_key_logs_a_warning_and_reload_equals_select(
     spark: SparkSession,
     live_server: Server,
     database: str,
@@ -31,7 +31,7 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    # Which logs such changes: nothing is told, and nothing differs.
+    # This server logs such changes, so there is no warning and no difference.
     is_logged = live_server.is_mysql9()
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute(
@@ -48,7 +48,7 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
     for warning in warnings:
         assert f"of {database}.deleted (ON DELETE CASCADE of {database}.parents);" in warning
         assert "reload" in warning
-    # One that comes later, and is told alone.
+    # A foreign key that is added later gets a warning of its own.
     mirror = mirrored.mirror()
     mirrored.execute("INSERT INTO parents VALUES (4)")
     mirror.start(spark, availableNow=True).awaitTermination()

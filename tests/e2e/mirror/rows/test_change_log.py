@@ -1,4 +1,4 @@
-"""Change logs of DeltaMirror: each change once, whatever happens in between, and never a gap."""
+"""Change logs of DeltaMirror: each change is written once, and no gap is left unmarked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = "id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)"
 def logged(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A table with three changes in its change log, and no mirror."""
+    """Return a mirror with only a change log, which contains three changes."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="latest")
     logged.settings = {"target": None, "change_log": change_log_of(logged)}
     logged.execute(f"CREATE TABLE t ({_COLUMNS}) CHARSET utf8mb4")
@@ -48,7 +48,7 @@ def _seq(logged: MirroredDatabase, table: str = "t") -> Counter[tuple[int, ...]]
 
 
 def _change(logged: MirroredDatabase, random_: random.Random, count: int) -> None:
-    """Random changes, many of them of keys, with deletes and a TRUNCATE now and then."""
+    """Make random changes: many change keys, some are deletes or a TRUNCATE."""
     statements = []
     for number in range(count):
         key, other = random_.randrange(30), random_.randrange(30)
@@ -67,10 +67,9 @@ def _change(logged: MirroredDatabase, random_: random.Random, count: int) -> Non
     logged.execute(*statements)
 
 
-def test_random_changes_beside_a_mirror(
+def test_change_log_of_random_changes_replays_to_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path, ddl_seed: int
 ) -> None:
-    """Replayed by `seq`, the change log of a load and all that followed is what SELECT shows."""
     random_ = random.Random(ddl_seed)
     logged = MirroredDatabase(spark, any_server, any_database, tmp_path, startingOffset="snapshot")
     logged.settings["change_log"] = change_log_of(logged)
@@ -105,8 +104,7 @@ def test_random_changes_beside_a_mirror(
     assert rows[-1]["ts"] is not None
 
 
-def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
-    """They come anew, each time behind a row that says so: no delete tells of those that went."""
+def test_dropped_partition_writes_a_reset_row_to_the_change_log(logged: MirroredDatabase) -> None:
     for number in (1, 2):
         logged.execute(
             "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
@@ -122,12 +120,12 @@ def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
         assert [row["op"] for row in rows].count("reset") == number
 
 
-def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
+def test_replayed_batch_adds_nothing_to_the_change_log(logged: MirroredDatabase) -> None:
     before = _seq(logged)
     commits = sorted(
         (logged.folder / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name)
     )
-    # As a kill leaves it between Delta's commit and Spark's.
+    # The state after a kill between Delta's commit and Spark's.
     for path in (commits[-1], commits[-1].parent / f".{commits[-1].name}.crc"):
         path.unlink()
     logged.run()
@@ -139,10 +137,10 @@ def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("in_packets", [False, True])
-def test_a_load_s_batch_that_runs_again(
+def test_replayed_snapshot_batch_adds_nothing_to_the_change_log(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, in_packets: bool
 ) -> None:
-    """A loaded row is at no place of its own: it is the batch that tells."""
+    """A snapshot row has no position of its own, so its batch identifies it."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     logged.settings = {"target": None, "change_log": change_log_of(logged)}
     logged.execute(f"CREATE TABLE t ({_COLUMNS})", "INSERT INTO t (id) VALUES (1), (2), (3)")
@@ -165,7 +163,7 @@ def test_a_load_s_batch_that_runs_again(
     assert [row["op"] for row in rows] == ["reset", "r", "r", "r"]
 
 
-def test_a_lost_checkpoint_and_the_log_once_more(
+def test_lost_checkpoint_and_replayed_binlog_add_nothing_to_the_change_log(
     logged: MirroredDatabase, live_server: Server
 ) -> None:
     before = _seq(logged)
@@ -182,8 +180,8 @@ def test_a_lost_checkpoint_and_the_log_once_more(
     assert_replay(logged, "t", "id")
 
 
-def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
-    """What was deleted meanwhile is in no change of the log: it ends with the row `reset`."""
+def test_lost_checkpoint_and_new_snapshot_write_a_reset_row(logged: MirroredDatabase) -> None:
+    """No change records the row deleted in between; the `reset` row discards it."""
     before = _seq(logged)
     logged.execute("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'changed' WHERE id = 2")
     logged.options["startingOffset"] = "snapshot"
@@ -193,17 +191,19 @@ def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
     logged.run("another checkpoint")
     rows = assert_replay(logged, "t", "id")
     assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 1, "r": 2}
-    # Once more, at the place at which it ends, where nothing came in between.
+    # Again, at the position where the change log ends, without changes in between.
     logged.run("a third checkpoint")
     rows = assert_replay(logged, "t", "id")
     assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 2, "r": 5}
 
 
-def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server: Server) -> None:
+def test_gap_in_a_change_log_is_an_error_until_an_earlier_start(
+    logged: MirroredDatabase, live_server: Server
+) -> None:
     begin = "{}:{}".format(*live_server.position())
     logged.execute("DELETE FROM t WHERE id = 1")
     before = _seq(logged)
-    # `latest`, and a quiet table: the error comes all the same.
+    # With `latest`, the error is raised even before the table changes again.
     query = logged.mirror("another checkpoint").start(logged.spark, availableNow=True)
     with pytest.raises(Exception, match="begin there or earlier, or reload the table"):
         query.awaitTermination()
@@ -211,15 +211,17 @@ def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server
     with pytest.raises(Exception, match="the query begins after it"):
         logged.run("another checkpoint")
     assert _seq(logged) == before
-    # The way on.
+    # The remedy.
     logged.options["startingOffset"] = begin
     logged.run("a third checkpoint")
     assert not _stopped(logged, "t")
     assert [row["op"] for row in assert_replay(logged, "t", "id")] == ["c", "c", "c", "d", "c"]
 
 
-def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -> None:
-    """The new query does not know it at its start: nothing else would tell of the gap."""
+def test_table_dropped_before_a_new_query_and_recreated_gets_a_reset_row(
+    logged: MirroredDatabase,
+) -> None:
+    """At its start, the new query does not know the table; only the `reset` row marks the gap."""
     logged.execute("DROP TABLE t", "CREATE TABLE other (id INT PRIMARY KEY)")
     logged.run("another checkpoint")
     logged.execute(
@@ -232,12 +234,12 @@ def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -
     assert [row["op"] for row in rows] == ["c", "c", "c", "reset", "c"]
 
 
-def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
+def test_removed_change_log_is_an_error_until_a_reload(logged: MirroredDatabase) -> None:
     shutil.rmtree(log_of(logged, "t"))
     logged.execute("DELETE FROM t WHERE id = 1")
     with pytest.raises(Exception, match="it has no change log, or no longer one"):
         logged.run()
-    # The way on.
+    # The remedy.
     logged.options["reload"] = f"again: {logged.database}.t"
     logged.run()
     rows = assert_replay(logged, "t", "id")
@@ -245,10 +247,10 @@ def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("again", ["earliest", "snapshot"])
-def test_a_log_that_was_begun_anew(
+def test_reset_binlog_is_rejected_for_an_existing_change_log(
     spark: SparkSession, own_server: Server, tmp_path: Path, again: str
 ) -> None:
-    """The new log's places are those of the change log's changes, or lie in front of them."""
+    """Positions in the new binlog are equal to those in the change log, or smaller."""
     own_server.execute("DROP DATABASE IF EXISTS anew", "CREATE DATABASE anew")
     logged = MirroredDatabase(spark, own_server, "anew", tmp_path, startingOffset="latest")
     logged.settings = {"target": None, "change_log": change_log_of(logged)}
@@ -268,7 +270,7 @@ def test_a_log_that_was_begun_anew(
 def test_abandoned_snapshot_stops_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """Rows that were not loaded yet are in no change."""
+    """Rows that the snapshot has not read yet are in no change."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     logged.settings = {"target": None, "change_log": change_log_of(logged)}
     rows = ", ".join(f"({n})" for n in range(4000))
@@ -295,14 +297,16 @@ def test_abandoned_snapshot_stops_table(
     logged.options["startingOffset"] = begin
     with pytest.raises(Exception, match="a snapshot by another query is incomplete"):
         logged.run("another checkpoint")
-    # The first query goes on where it was.
+    # The first query resumes its snapshot.
     logged.options["startingOffset"] = "snapshot"
     logged.run()
     assert len(assert_replay(logged, "t", "id")) == 4001
 
 
-def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredDatabase) -> None:
-    """What comes meanwhile would be missing where it was before."""
+def test_other_target_or_change_log_with_the_same_checkpoint_is_rejected(
+    logged: MirroredDatabase,
+) -> None:
+    """Changes applied meanwhile would be missing in the previous target or change log."""
     target = f"{logged.folder}/lake/{{database}}/{{table}}"
     for settings in (
         {"target": target},
@@ -320,10 +324,12 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
     assert_replay(logged, "t", "id")
 
 
-def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> None:
+def test_mirrored_table_and_change_log_at_the_same_path_are_rejected(
+    logged: MirroredDatabase,
+) -> None:
     of_logs = {"target": None, "change_log": change_log_of(logged)}
     logged.options["startingOffset"] = "snapshot"
-    # A mirror over the change logs, and change logs over a mirror.
+    # A mirror at the path of the change logs, then change logs at the path of a mirror.
     logged.settings = {"target": of_logs["change_log"]}
     with pytest.raises(Exception, match="rows that no mirror wrote"):
         logged.run("a second checkpoint")
@@ -339,10 +345,10 @@ def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> N
     assert_replay(logged, "t", "id")
 
 
-def test_a_note_where_only_spark_reaches(
+def test_change_log_added_to_a_remote_checkpoint_is_rejected(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's own way of writing and reading, on the disk that there is."""
+    """The checkpoint is on local disk, but written and read through Spark."""
     monkeypatch.setattr(checkpoint_io, "local_path", lambda _: None)
     checkpoint = f"file://{tmp_path}/checkpoint"
     check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})

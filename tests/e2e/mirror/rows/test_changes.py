@@ -1,4 +1,4 @@
-"""DeltaMirror: what INSERT, UPDATE, DELETE, key changes and TRUNCATE leave is what SELECT shows."""
+"""DeltaMirror after INSERT, UPDATE, DELETE, key changes and TRUNCATE: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.servers import Server
 pytestmark = pytest.mark.both_engines
 
 
-def test_two_tables_of_one_query_are_what_select_shows(
+def test_two_tables_of_one_query_equal_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -28,7 +28,7 @@ def test_two_tables_of_one_query_are_what_select_shows(
     mirrored.run()
     mirrored.assert_equal("orders", "lines")
     mirrored.execute(
-        # Several changes of one key in a batch; a key that moves, and one that is taken over.
+        # Several changes of one key in a batch, a key that changes, and one that is used again.
         "UPDATE orders SET v = 'again' WHERE id = 1",
         "UPDATE orders SET v = 'and again' WHERE id = 1",
         "UPDATE orders SET id = 20 WHERE id = 2",

@@ -1,4 +1,4 @@
-"""DeltaMirror of tables without any key: each row is there as often as SELECT shows it."""
+"""DeltaMirror of tables without a key: each row occurs as often as in SELECT."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CREATE = (
     " z TIMESTAMP NULL, u TIME(2), r YEAR, k BIT(9), x SET('p','q'), m TEXT, o DECIMAL(50,3),"
     " j {json}) DEFAULT CHARSET utf8mb4"
 )
-# Of each column few values, which a careless comparison takes for one another.
+# A few values per column, which an inexact comparison would confuse.
 _VALUES: dict[str, list[str]] = {
     "a": ["NULL", "0", "1"],
     "s": ["NULL", "''", "'a'", "'A'", "'ä'"],
@@ -42,7 +42,7 @@ _VALUES: dict[str, list[str]] = {
     "e": ["NULL", "'x'"],
     "i": ["NULL", "18446744073709551615"],
     "l": ["NULL", "-0e0", "0.5"],
-    # The last of them is none, and NULL in Delta.
+    # The last value is an invalid date, which is NULL in Delta.
     "y": ["NULL", "'2026-01-02'", "'0000-00-00'"],
     "z": ["NULL", "'2026-01-02 03:04:05'"],
     "u": ["NULL", "'-01:02:03.40'"],
@@ -53,7 +53,7 @@ _VALUES: dict[str, list[str]] = {
     "o": ["NULL", "'1234567890123456789012345678901234567890.125'"],
     "j": ["NULL", """'{"b": [5.0, 1e2, 1.10, "x"], "a": 18446744073709551615}'""", "'null'"],
 }
-# How SELECT is asked for what pymysql gives in another form.
+# SELECT expressions for values that pymysql returns in another form.
 _SHOWN = {
     "y": "NULLIF(CAST(y AS CHAR), '0000-00-00')",
     "u": "CAST(u AS CHAR)",
@@ -68,7 +68,7 @@ def _create(server: Server) -> str:
 
 
 def _statements(random: Random, count: int) -> list[str]:
-    """Inserts, updates and deletes of one row or some, of which many are equal."""
+    """Return INSERT, UPDATE and DELETE statements of one or more rows, many of them equal."""
     statements = ["SET sql_mode = ''"]
     for _ in range(count):
         name, other = random.sample(sorted(_VALUES), 2)
@@ -90,7 +90,7 @@ def _statements(random: Random, count: int) -> list[str]:
 
 
 def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
-    """Both have the same rows, each as often; returns how many there are in all."""
+    """Assert that Delta has each row as often as SELECT; return the number of rows."""
     names, _ = mirrored.select(table)
     shown = ", ".join(_SHOWN.get(name, f"`{name}`") for name in names)
     with mirrored.server.connect(database=mirrored.database) as connection:
@@ -98,7 +98,7 @@ def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"SELECT {shown} FROM `{table}`")
         found = cursor.fetchall()
-    if mirrored.server.is_mysql9():  # of a double it shows that it is none of the integers
+    if mirrored.server.is_mysql9():  # it appends .0 to integral doubles
         found = tuple(tuple(map(_without_point, names, row)) for row in found)
     selected = sorted(repr(tuple(map(_without_spaces, names, row))) for row in found)
     held = mirrored.rows(table).select(names).to_pylist()
@@ -108,17 +108,17 @@ def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
 
 
 def _without_point(name: str, value: Any) -> Any:
-    """Documents without the fraction 0 of their numbers."""
+    """Return a JSON document with ``.0`` removed from its numbers."""
     return value if value is None or name != "j" else re.sub(r"(\d)\.0\b", r"\1", value)
 
 
 def _without_spaces(name: str, value: Any) -> Any:
-    """Documents as Delta has them: as SELECT shows them, but for spaces."""
+    """Return a JSON document without spaces, as Delta stores it."""
     return value if value is None or name != "j" else value.replace(" ", "")
 
 
 def _as_selected(name: str, value: Any) -> Any:
-    """A value of Delta's as SELECT gives it."""
+    """Return a value of the Delta table as SELECT returns it."""
     value = _without_spaces(name, value)
     if isinstance(value, dict):
         return value["srid"].to_bytes(4, "little") + value["wkb"]
@@ -130,7 +130,7 @@ def _as_selected(name: str, value: Any) -> Any:
     return int(value) if whole else value
 
 
-def test_rows_among_equal_ones(
+def test_keyless_table_with_equal_rows_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path)
@@ -142,7 +142,7 @@ def test_rows_among_equal_ones(
         *_statements(random, 100),
         "INSERT INTO t (a) VALUES (7), (7), (7)",
         "DELETE FROM t WHERE a = 7 LIMIT 1",
-        # The rows that come to be equal are counted together.
+        # Rows that become equal when columns are dropped are counted together.
         "ALTER TABLE t DROP COLUMN g, DROP COLUMN w",
         "UPDATE t SET a = 8 WHERE a = 7 LIMIT 1",
         "ALTER TABLE t MODIFY a BIGINT, ADD n INT FIRST",
@@ -162,7 +162,7 @@ def test_rows_among_equal_ones(
     assert _assert_equal(mirrored, "t")
 
 
-def test_a_key_that_comes_and_goes(
+def test_table_whose_key_is_added_and_dropped_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -190,10 +190,10 @@ def test_a_key_that_comes_and_goes(
     mirrored.assert_equal("t")
 
 
-def test_changes_that_come_again(
+def test_replayed_changes_of_a_keyless_table_are_applied_once(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """A lost checkpoint, and the log once more from its beginning: each change counts once."""
+    """The checkpoint is lost, and the binlog is read again from the same start."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(
         "CREATE TABLE t (a INT, v INT)",
@@ -212,7 +212,7 @@ def test_changes_that_come_again(
     mirrored.assert_equal("t")
 
 
-def test_a_load_of_an_empty_table(
+def test_snapshot_of_an_empty_keyless_table_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -224,10 +224,10 @@ def test_a_load_of_an_empty_table(
     mirrored.assert_equal("t", "k")
 
 
-def test_rows_that_are_loaded_while_they_change(
+def test_snapshot_of_a_changing_keyless_table_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
-    """What changes while a batch is read is in the rows, or comes behind them: never both."""
+    """A change during a snapshot batch is either in its rows or applied after them, never both."""
     mirrored = MirroredDatabase(
         spark, any_server, any_database, tmp_path, startingOffset="snapshot"
     )
@@ -265,7 +265,7 @@ def test_rows_that_are_loaded_while_they_change(
     assert _assert_equal(mirrored, "empty")
 
 
-def test_a_table_is_loaded_again(
+def test_reloaded_keyless_table_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -276,7 +276,7 @@ def test_a_table_is_loaded_again(
     )
     mirrored.run()
     mirrored.assert_equal("t", "keyed")
-    # A mirror can't know what it makes of the rows: it loads them.
+    # The mirror cannot know the converted values, so it reloads the table.
     mirrored.execute("DELETE FROM t LIMIT 1", "ALTER TABLE t MODIFY v VARCHAR(9)")
     mirrored.run()
     mirrored.assert_equal("t", "keyed")
@@ -287,13 +287,13 @@ def test_a_table_is_loaded_again(
     mirrored.execute("DELETE FROM t WHERE v = 'x' LIMIT 1", "DELETE FROM t WHERE a = 2")
     mirrored.run()
     mirrored.assert_equal("t", "keyed")
-    # Another checkpoint, whose log begins behind what happens meanwhile.
+    # A new checkpoint, whose binlog position is after these changes.
     mirrored.execute("UPDATE t SET v = 'y' LIMIT 1", "INSERT INTO keyed VALUES (1)")
     mirrored.run("another checkpoint")
     mirrored.execute("DELETE FROM t LIMIT 1")
     mirrored.run("another checkpoint")
     mirrored.assert_equal("t", "keyed")
-    # Another table takes the name: its rows are in no log of this one.
+    # Another table is renamed to `t`: no change of `t` contains its rows.
     mirrored.execute(
         "CREATE TABLE t_new (a INT, v VARCHAR(9))",
         "INSERT INTO t_new VALUES (7, 'z'), (7, 'z')",
@@ -306,14 +306,14 @@ def test_a_table_is_loaded_again(
     mirrored.assert_equal("t", "keyed")
 
 
-def test_a_load_that_breaks_off(
+def test_interrupted_snapshot_of_a_keyless_table_equals_select_after_a_restart(
     spark: SparkSession,
     live_server: Server,
     database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The rows are there, and not that the batch is done: it is read again, at another place."""
+    """The rows are committed, but not the batch: it is read again, at another position."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1), (1), (2)")
     kind = type(mirrored.target("t"))
@@ -333,7 +333,7 @@ def test_a_load_that_breaks_off(
     mirrored.assert_equal("t")
 
 
-def test_an_account_that_must_not_lock_tables(
+def test_missing_lock_tables_grant_stops_the_snapshot_of_a_keyless_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, account: Account
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -355,7 +355,7 @@ def test_an_account_that_must_not_lock_tables(
     mirrored.assert_equal("t", "keyed")
 
 
-def test_a_table_that_began_with_rows_and_was_not_loaded(
+def test_change_of_a_row_missing_in_a_keyless_table_stops_the_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     live_server.execute(
@@ -364,7 +364,7 @@ def test_a_table_that_began_with_rows_and_was_not_loaded(
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO t VALUES (2, 2)")
     mirrored.run()
-    # In one batch with a row that it has.
+    # The same batch inserts and updates another row.
     mirrored.execute("INSERT INTO t VALUES (3, 3)", "UPDATE t SET v = 2")
     mirrored.run()
     assert "differs from the server" in mirrored.stopped("t")

@@ -1,4 +1,4 @@
-"""Rows of decimals with more than 15 digits, whose statistics delta-rs rounds, are found."""
+"""Rows with decimals of more than 15 digits are found, although delta-rs rounds statistics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TABLES = {
 
 
 def _values(chance: random.Random, bits: int, scale: int, *, signed: bool) -> list[str]:
-    """Distinct numbers as SQL has them, the longest among them."""
+    """Return distinct numbers as SQL literals, the longest among them."""
     found = {2**bits - 1, 2**bits - 2, 2 ** min(bits, 53) + 1, 1}
     while len(found) < _COUNT:
         number = chance.randrange(2**bits)
@@ -46,7 +46,7 @@ def _said(number: int, scale: int) -> str:
 
 
 def _plain(row: tuple[Any, ...]) -> list[str]:
-    """Its values as texts: what is a whole number to one is a decimal to the other."""
+    """Return the values as texts, because integers of the server can be decimals in Delta."""
     return [*map(str, row)]
 
 
@@ -59,7 +59,7 @@ def _texts(rows: pa.Table) -> list[str]:
 
 
 def _assert_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
-    """Whoever looks for a row by its value finds it."""
+    """Assert that a filter by any value of a column finds a row."""
     held = mirrored.delta(table).to_pyarrow_dataset()
     rows = mirrored.rows(table)
     kind = rows.schema.field(column).type
@@ -71,7 +71,7 @@ def _assert_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
 @pytest.mark.sample(2)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("soft_delete", [False, True], ids=["deleted", "kept"])
-def test_rows_are_found_by_keys(
+def test_rows_with_long_decimal_keys_are_updated_and_deleted(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, soft_delete: bool
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -82,7 +82,7 @@ def test_rows_are_found_by_keys(
     for name, (columns, _, bits, scale) in tables.items():
         values[name] = _values(chance, bits, scale, signed=name in {"amounts", "signed"})
         mirrored.execute(f"CREATE TABLE {name} ({columns})")
-    # A file for each few rows, the first of them with short values alone.
+    # Each run writes a file with eight rows of each table.
     for start in range(0, _COUNT, 8):
         for name in tables:
             k = "k, " if name == "pairs" else ""
@@ -110,10 +110,10 @@ def test_rows_are_found_by_keys(
 
 
 @pytest.mark.both_engines
-def test_columns_that_become_long(
+def test_columns_changed_to_long_decimals_equal_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """By ALTER, by a first long value, by a name that another column had."""
+    """The columns change by ALTER, by a first long value, and by a new name."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, `ä b` BIGINT UNSIGNED, n BIGINT, x INT)",
@@ -121,7 +121,7 @@ def test_columns_that_become_long(
     )
     mirrored.run()
     for step in (
-        # Before any row is written by the new shape: the rows that are there are cast.
+        # No row is written with the new type yet: the existing rows are cast.
         ["ALTER TABLE t MODIFY n BIGINT UNSIGNED"],
         ["UPDATE t SET `ä b` = 18446744073709551615 WHERE id = 1"],
         ["ALTER TABLE t ADD w DECIMAL(30,4)", "UPDATE t SET w = 12345678901234567.8901"],
@@ -139,10 +139,10 @@ def test_columns_that_become_long(
             _assert_found(mirrored, "t", name)
 
 
-def test_a_table_that_others_wrote(
+def test_long_decimals_written_by_others_are_found_by_later_changes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """Its files may have long values, and statistics of them that are exact, or that are not."""
+    """A file of another writer can have long values, with exact or rounded statistics."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.settings["engine"] = "deltalake"
     mirrored.execute(

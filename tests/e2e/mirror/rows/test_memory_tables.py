@@ -1,4 +1,4 @@
-"""MEMORY tables, which a restart of the server empties: the mirror empties the Delta table."""
+"""MEMORY tables, which are empty after a restart of the server: so is the Delta table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helpers.servers.available import own_kinds
 
 
 @pytest.mark.parametrize("kind", own_kinds().values(), ids=own_kinds())
-def test_a_restart_empties_the_delta_table(
+def test_restart_of_the_server_empties_the_delta_table_of_a_memory_table(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, kind: type[LocalServer]
 ) -> None:
     request.getfixturevalue(kind.name)

@@ -1,10 +1,10 @@
-"""The command `ingest` under random changes and DDL, killed again and again: equal to SELECT.
+"""The command `ingest` under random changes, DDL and repeated kills: equal to SELECT.
 
-Two writers fill the workload's tables (every kind of type, transactions that roll back, a MyISAM
-table, one without a key), two more write and alter tables of their own. Meanwhile the command is
-killed with all its processes, one of Spark's Python workers is killed, or the server. At the end
-each Delta table has the columns, types and rows that SELECT shows, and each change log has each
-change of the server's log once; and the tables are equal once more when the checkpoint is lost.
+Two writers fill the workload's tables (all kinds of types, transactions that roll back, a MyISAM
+table, a table without a key). Meanwhile, a thread writes and alters two more tables, and then the
+command with all its processes, a Python worker of Spark, or the server is killed. At the end,
+each Delta table has the columns, types and rows that SELECT shows, and the change logs contain
+each change of the binlog once. The tables are also equal after the checkpoint is lost.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from helpers.writers.workload_writer import TABLES, Writer
 
 LOG = logging.getLogger(__name__)
 EVOLVING = ("evolving", "changing")
-# 5.7 makes an ALTER and logs it in two steps: a server killed in between has lost one of them.
+# 5.7 executes an ALTER and logs it in two steps: a kill of the server between them loses one.
 _ALTERING = Lock()
 
 
 @dataclass(frozen=True)
 class Run:
-    """How often something is killed, and how many changes each of two writers makes in between.
+    """The number of kills, and of the changes that each of two writers makes between kills.
 
-    step : a backlog is brought in by steps of so many bytes.
+    step : the size of a sub-batch of a backlog, in bytes.
     """
 
     kills: int
@@ -59,7 +59,7 @@ SHORT, FULL = Run(2, 200, "32k"), Run(20, 5_000, "128k")
 
 @pytest.fixture
 def engine(request: pytest.FixtureRequest) -> list[str]:
-    """The command's arguments for an engine."""
+    """Return the command's arguments for an engine."""
     if request.param == "spark" and not DELTA_JARS:
         pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
     settings = {"spark.jars": DELTA_JARS} | DELTA_SETTINGS if request.param == "spark" else {}
@@ -69,11 +69,11 @@ def engine(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture
 def own_server(live_server: Server) -> Iterator[Server]:
-    """One that may be killed; where the tests run on a server of the user's, that one."""
+    """Yield a server that may be killed, or the user's server where the tests run on one."""
     if not isinstance(live_server, LocalServer):
         yield live_server
         return
-    # Else a killed server has rows in its log that it has lost.
+    # Otherwise the binlog of a killed server can contain rows that the server has lost.
     durable = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]
     with own_kind()(durable) as server:
         yield server
@@ -103,11 +103,11 @@ def test_killed_ingest_is_equal_to_select(  # noqa: PLR0917 (fixtures)
         start = own_server.position()
         more = ["--change-log", f"{tmp_path}/changes/{{table}}"]
         if "deltalake" in engine:
-            # A MERGE of Spark's takes a second or two, and each step has one of each table.
+            # Not for Spark: its MERGE takes one to two seconds, and runs per sub-batch and table.
             more += ["--option", f"maxBytesPerTrigger={run.step}"]
         ingest = Ingest(own_server, database, tmp_path, [*engine, *more])
         with ingest:
-            # What changes from here on is in the change logs.
+            # The change logs contain all changes from here on.
             ingest.wait_for_batch()
             for number in range(run.kills):
                 ingest.start()
@@ -122,7 +122,7 @@ def test_killed_ingest_is_equal_to_select(  # noqa: PLR0917 (fixtures)
                 tables=f"{database}.*", startingOffset="{}:{}".format(*empty)
             )
             _assert_each_once(tmp_path / "changes", changes, start)
-            # Changes that nobody sees, and a checkpoint that is lost with them.
+            # Changes that the mirror has not read when its checkpoint is lost.
             _write(own_server, database, ddl_seed, run.kills, replace(run, changes=200))
             shutil.rmtree(ingest.checkpoint)
             ingest.once()
@@ -149,7 +149,7 @@ def _tables(server: Server, database: str, seed: int) -> list[EvolvingTable]:
 
 
 def _write(server: Server, database: str, seed: int, number: int, run: Run) -> None:
-    """Changes of two writers, one after the other, with keys that no other round has."""
+    """Write changes of two writers, one after the other, with keys that no other round uses."""
     for writer_number in (2 * number, 2 * number + 1):
         with server.connect(database=database) as connection:
             writer = Writer(connection, writer_number, seed, 2 * (run.kills + 1))
@@ -163,7 +163,7 @@ def _write(server: Server, database: str, seed: int, number: int, run: Run) -> N
 def _altering(
     server: Server, database: str, tables: list[EvolvingTable], seed: int
 ) -> Iterator[None]:
-    """Write and alter tables beside the block; the server may be killed meanwhile."""
+    """Write and alter tables in a thread during the block; the server may be killed meanwhile."""
     stopped, errors = Event(), list[BaseException]()
 
     def work() -> None:
@@ -171,7 +171,7 @@ def _altering(
         try:
             with server.connect(database=database, autocommit=True) as connection:
                 for table in tables:
-                    # One that is never altered shows nothing, and chance may never come to it.
+                    # Each table is altered at least once, which chance does not ensure.
                     while not table.altered:
                         with _ALTERING:
                             table.alter(connection)
@@ -192,7 +192,7 @@ def _altering(
     finally:
         stopped.set()
         thread.join(patience(60))
-    # What a killed server did not answer may have happened or not.
+    # A statement that a killed server did not answer may or may not have been executed.
     if errors and not (isinstance(errors[0], Error) and errors[0].args[0] in {2006, 2013, 2003}):
         raise errors[0]
 
@@ -217,9 +217,9 @@ def _assert_equal(server: Server, database: str, folder: Path) -> None:
 
 
 def _assert_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, int]) -> None:
-    """All changes of the server's log from a place on are in the change logs, once, and no other.
+    """Assert that the change logs contain each change from a position on exactly once.
 
-    changes : those of the server's log.
+    changes : the changes in the server's binlog.
     """
     columns = ["op", "table", "seq"]
     expected = _counted(changes.select(columns).toArrow(), start)
@@ -232,7 +232,7 @@ def _assert_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, i
 
 
 def _counted(changes: pa.Table, start: tuple[str, int]) -> Counter[tuple[Any, ...]]:
-    """How often each change of rows is there."""
+    """Return how often each row change from a position on occurs."""
     begin = int(start[0].rpartition(".")[2]), start[1]
     counted = Counter[tuple[Any, ...]]()
     for row in changes.to_pylist():

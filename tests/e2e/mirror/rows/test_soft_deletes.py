@@ -31,7 +31,7 @@ def mirrored(
 
 
 def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
-    """The rows that are there, as SELECT has them, and those that are deleted."""
+    """Return the live rows, which must equal SELECT, and the soft-deleted rows."""
     rows = mirrored.rows("t").to_pylist()
     there = [row for row in rows if not row["_deleted"]]
     names, selected = mirrored.select("t")
@@ -44,7 +44,7 @@ def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
 
 
 def _delete_two(mirrored: MirroredDatabase) -> None:
-    """A row by a DELETE, and one by an UPDATE of its key; both stay."""
+    """Delete a row by DELETE, and one by an UPDATE of its key; both must stay as deleted rows."""
     mirrored.execute(
         "UPDATE t SET v = 'last' WHERE id = 1",
         "DELETE FROM t WHERE id = 1",
@@ -58,7 +58,7 @@ def test_soft_deletes_survive_sub_batches(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = with_short_steps(monkeypatch)
-    # The first batches behind a load are one step each.
+    # The first batches after a snapshot are a single sub-batch each.
     for value in ("behind it", "and once more"):
         mirrored.execute(f"UPDATE t SET v = '{value}' WHERE id = 4")
         mirrored.run()
@@ -66,7 +66,9 @@ def test_soft_deletes_survive_sub_batches(
     assert steps[-1] == 3
 
 
-def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> None:
+def test_soft_deleted_rows_stay_until_their_key_is_inserted_again(
+    mirrored: MirroredDatabase,
+) -> None:
     _delete_two(mirrored)
     mirrored.execute(
         "INSERT INTO t VALUES (1, 'back', 5)",
@@ -75,7 +77,7 @@ def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> N
     )
     mirrored.run()
     assert _kept(mirrored)[1] == [(2, "two", 2), (3, "three", 3), (9, "came and went", 9)]
-    # The shape changes with deleted rows in it.
+    # The columns change while the table has soft-deleted rows.
     mirrored.execute(
         "ALTER TABLE t ADD n INT",
         "INSERT INTO t VALUES (5, 'five', 5, 5)",
@@ -96,7 +98,9 @@ def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> N
     assert {row[0] for row in gone} == {1, 20, 3, 4, 5, 9}
 
 
-def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) -> None:
+def test_rows_deleted_before_a_new_snapshot_are_marked_as_deleted(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (7, 'seven', 7)")
     mirrored.run("another checkpoint")
     assert _kept(mirrored)[1] == [(3, "three", 3)]
@@ -113,10 +117,10 @@ def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) ->
     ],
     ids=["altered", "in two steps"],
 )
-def test_deleted_rows_go_when_the_key_changes(
+def test_soft_deleted_rows_are_removed_when_the_key_changes(
     mirrored: MirroredDatabase, statements: tuple[str, ...]
 ) -> None:
-    """By the new key they are one with a row that is there: both would come back."""
+    """With the new key, a soft-deleted row would collide with a live row."""
     mirrored.execute("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (5, 'one', 5)")
     mirrored.run()
     assert _kept(mirrored)[1] == [(1, "one", 1)]
@@ -128,7 +132,7 @@ def test_deleted_rows_go_when_the_key_changes(
     assert _kept(mirrored)[1] == [(5, "one", 50)]
 
 
-def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
+def test_table_with_soft_deletes_recreated_with_another_key_equals_select(
     mirrored: MirroredDatabase,
 ) -> None:
     mirrored.execute("INSERT INTO t VALUES (5, 'one', 5)")
@@ -142,7 +146,7 @@ def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
     assert _kept(mirrored)[0] == [(9, "one", 9)]
 
 
-def test_deleted_rows_keep_their_values_when_a_table_is_made_anew(
+def test_soft_deleted_rows_keep_their_values_when_the_table_is_recreated(
     mirrored: MirroredDatabase,
 ) -> None:
     mirrored.execute(
@@ -152,12 +156,12 @@ def test_deleted_rows_keep_their_values_when_a_table_is_made_anew(
         "INSERT INTO t VALUES (2, 'again', 2, 'x')",
     )
     mirrored.run()
-    # A column of another type has none of them.
+    # New columns, and columns of another type, are NULL in these rows.
     kept = [(1, "one", None, None), (3, "three", None, None), (4, "four", None, None)]
     assert _kept(mirrored) == ([(2, "again", 2, "x")], kept)
 
 
-def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
+def test_soft_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.run()
     mirrored.execute(
@@ -170,7 +174,7 @@ def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -
     assert _kept(mirrored)[1] == [(3, "three", 3)]
 
 
-def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
+def test_soft_deleted_rows_stay_when_a_batch_with_a_renamed_key_is_replayed(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
@@ -189,7 +193,7 @@ def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
     assert _kept(mirrored)[1] == [(1, "one", 1)]
 
 
-def test_virtual_columns_that_updates_lack_stop_nothing(
+def test_virtual_columns_missing_in_updates_stop_no_table(
     mirrored: MirroredDatabase, live_server: Server
 ) -> None:
     if live_server.version().startswith("5.6"):
@@ -205,7 +209,7 @@ def test_virtual_columns_that_updates_lack_stop_nothing(
     assert _kept(mirrored)[1][-1] == (3, "three", 3, "three!")
 
 
-def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDatabase) -> None:
+def test_soft_delete_without_a_full_row_image_stops_the_table(mirrored: MirroredDatabase) -> None:
     mirrored.execute("SET SESSION binlog_row_image = MINIMAL", "DELETE FROM t WHERE id = 1")
     with pytest.raises(Exception, match="every table is stopped"):
         mirrored.run()

@@ -1,4 +1,4 @@
-"""Mirrors with masks and row filters: Delta has what SELECT shows, transformed in Python."""
+"""Mirrors with masks and row filters: Delta equals SELECT, transformed in Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDS = (1, 2, 3, 4)
 
 
 class TransformedDatabase:
-    """A mirror of four tables: with a key, with a masked key, without a key, and untouched."""
+    """A mirror of four tables: with a key, with a masked key, without a key, and without a mask."""
 
     def __init__(self, spark: SparkSession, server: Server, database: str, folder: Path) -> None:
         masks = {
@@ -83,14 +83,16 @@ def transformed(
     return TransformedDatabase(spark, live_server, database, tmp_path)
 
 
-def test_snapshot_changes_and_restarts(transformed: TransformedDatabase) -> None:
+def test_masked_and_filtered_tables_equal_select_after_changes_and_restarts(
+    transformed: TransformedDatabase,
+) -> None:
     mirrored = transformed.mirrored
     mirrored.run()
     transformed.assert_equal()
     for table in MASKS:
         mirrored.execute(
-            f"UPDATE {table} SET country = 'DE', v = 2 WHERE id = 2",  # enters
-            f"UPDATE {table} SET country = 'FR' WHERE id = 1",  # leaves
+            f"UPDATE {table} SET country = 'DE', v = 2 WHERE id = 2",  # enters the filter
+            f"UPDATE {table} SET country = 'FR' WHERE id = 1",  # leaves it
             f"UPDATE {table} SET email = 'new@x.org' WHERE id IN (2, 4)",
             f"INSERT INTO {table} VALUES (5, 'eve@x.org', 'DE', 5), (6, 'out@x.org', 'FR', 6)",
         )
@@ -107,7 +109,7 @@ def test_snapshot_changes_and_restarts(transformed: TransformedDatabase) -> None
     transformed.assert_equal()
 
 
-def test_a_reload_and_a_change_log(transformed: TransformedDatabase) -> None:
+def test_reload_and_change_log_contain_only_masked_values(transformed: TransformedDatabase) -> None:
     mirrored = transformed.mirrored
     mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
@@ -127,7 +129,9 @@ def test_a_reload_and_a_change_log(transformed: TransformedDatabase) -> None:
         assert ids <= {masked(number, masks["id"]) if "id" in masks else number for number in IDS}
 
 
-def test_a_table_whose_statement_changed_rows_is_reloaded(transformed: TransformedDatabase) -> None:
+def test_masked_tables_equal_select_after_ddl_that_rewrites_rows(
+    transformed: TransformedDatabase,
+) -> None:
     mirrored = transformed.mirrored
     mirrored.run()
     for table in MASKS:
@@ -149,7 +153,7 @@ def test_a_table_whose_statement_changed_rows_is_reloaded(transformed: Transform
         ({"rowFilter": None, "acceptChangedTransforms": "true"}, True),
     ],
 )
-def test_other_transforms_than_the_checkpoints_are_refused(
+def test_changed_transforms_are_rejected_unless_they_are_accepted(
     transformed: TransformedDatabase, changed: dict[str, str | None], is_accepted: bool
 ) -> None:
     mirrored = transformed.mirrored

@@ -1,4 +1,4 @@
-"""DeltaMirror over logs that a real 5.7.41 wrote: every type, by content and by Delta's type."""
+"""DeltaMirror of binlogs recorded on MySQL 5.7.41: values and Delta types of every MySQL type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.both_engines
     "scenario",
     ["numbers", "temporals", "strings", "charsets", "json_docs", "geometry", "rotations", "wide"],
 )
-def test_captured_tables_are_in_delta_what_select_showed(
+def test_recorded_tables_of_every_type_equal_select(
     scenario: str, spark: SparkSession, serve_captured: Callable[[str], Server], tmp_path: Path
 ) -> None:
     described = describe(scenario)

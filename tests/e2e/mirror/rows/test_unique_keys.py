@@ -10,14 +10,14 @@ from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
 
-def test_a_unique_key_stands_in_for_the_primary_key(
+def test_table_with_a_unique_key_and_no_primary_key_equals_select(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(
         spark, any_server, any_database, tmp_path, startingOffset="snapshot"
     )
     mirrored.execute(
-        # Two that differ by case or accents only are one to the server, and two in Delta.
+        # Values that differ only in case or accents are equal on the server, and distinct in Delta.
         "CREATE TABLE words (w VARCHAR(20) NOT NULL, n INT, UNIQUE (w))"
         " DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
         "INSERT INTO words VALUES ('a', 1), ('b', 2), ('ñ', 3)",
@@ -39,7 +39,7 @@ def test_a_unique_key_stands_in_for_the_primary_key(
         "DELETE FROM prefixes WHERE v = 1",
         "INSERT INTO prefixes VALUES (3, 'abcd')",
         "UPDATE prefixes SET w = 'abyy' WHERE v = 2",
-        # The same number to the server, and other bytes.
+        # The values are equal on the server, but their bytes differ.
         "UPDATE numbers SET f = -f WHERE f = 0",
         "UPDATE pairs SET a = 3 WHERE a = 1",
     )
@@ -47,7 +47,7 @@ def test_a_unique_key_stands_in_for_the_primary_key(
     mirrored.assert_equal(*tables)
     mirrored.execute(
         "UPDATE numbers SET v = 9 WHERE f = 0",
-        # Another key from here on.
+        # From here on, the mirror uses another key.
         "DROP INDEX a ON pairs",
         "INSERT INTO pairs VALUES (3, 9, 9)",
         "ALTER TABLE pairs DROP INDEX ab, ADD UNIQUE vs (v, a)",

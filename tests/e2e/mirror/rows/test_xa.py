@@ -1,4 +1,4 @@
-"""XA transactions and savepoints through a mirror: its tables are equal to SELECT."""
+"""XA transactions and savepoints through a mirror: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helpers.writers.xa_writer import XaWriter
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("start", ["binlog", "snapshot"])
-def test_random_xa(  # noqa: PLR0917 (fixtures)
+def test_tables_equal_select_after_random_xa_transactions(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     any_server: Server,
     any_database: str,
@@ -25,7 +25,10 @@ def test_random_xa(  # noqa: PLR0917 (fixtures)
     monkeypatch: pytest.MonkeyPatch,
     start: str,
 ) -> None:
-    """Prepared before a snapshot or a batch and committed after it, and a kill in between."""
+    """Some are prepared before a snapshot or a batch and committed after it.
+
+    The mirror that starts from the binlog is also killed between sub-batches.
+    """
     with_short_steps(monkeypatch)
     options = {"startingOffset": "snapshot"} if start == "snapshot" else {}
     mirrored = MirroredDatabase(spark, any_server, any_database, tmp_path, **options)

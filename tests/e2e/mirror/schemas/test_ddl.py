@@ -1,6 +1,6 @@
-"""What ALTER, DROP, RENAME and CREATE do to DeltaMirror: it is SELECT, or that table stops.
+"""DeltaMirror after ALTER, DROP, RENAME and CREATE: equal to SELECT, or only that table stops.
 
-What becomes of a table where loading it again is allowed is in snapshot/test_reloads.py.
+Cases in which the mirror may reload the table are in snapshot/test_reloads.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)"
 _FILL = "INSERT INTO t VALUES (1, 'ñ漢', 1), (2, 'two', 2), (3, 'three', 3)"
 
 
-# What is done to the table, and a row that it takes behind that.
+# Statements on the table, and a row that is inserted after them.
 FOLLOWED: list[tuple[list[str], str]] = [
     (["ALTER TABLE t ADD note VARCHAR(10) AFTER id"], "(7, 'ñ', '7', 7)"),
     (["ALTER TABLE t ADD d DATETIME"], "(7, '7', 7, '2026-11-20 10:00:00')"),
@@ -53,9 +53,9 @@ FOLLOWED: list[tuple[list[str], str]] = [
     (["DROP TABLE t", _CREATE, "INSERT INTO t VALUES (1, 'again', 1)"], "(7, '7', 7)"),
     (["RENAME TABLE t TO u", _CREATE], "(7, '7', 7)"),
 ]
-# What is done to a table in one batch that takes more than one merge, or more than one look.
+# Statements that need several commits to the Delta table when they are in one batch.
 SEVERAL: list[list[str]] = [
-    # Names that come back: the Delta table would look as before.
+    # Column names that are used again: the Delta table's columns would look unchanged.
     ["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n INT", "UPDATE t SET n = 5 WHERE id = 1"],
     [
         "ALTER TABLE t CHANGE n x INT",
@@ -82,7 +82,7 @@ SEVERAL: list[list[str]] = [
         "ALTER TABLE t ADD n INT",
     ],
     ["ALTER TABLE t DROP COLUMN n", "TRUNCATE TABLE t", "ALTER TABLE t ADD n INT"],
-    # The key becomes another.
+    # The key changes.
     ["ALTER TABLE t CHANGE n x INT, DROP PRIMARY KEY, ADD PRIMARY KEY (v)"],
     ["ALTER TABLE t CHANGE v w VARCHAR(20) NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (w)"],
     [
@@ -108,11 +108,11 @@ SEVERAL: list[list[str]] = [
         "UPDATE t SET id = id + 5",
     ],
     ["ALTER TABLE t ADD UNIQUE (v), DROP PRIMARY KEY, CHANGE n x INT"],
-    # It has another type.
+    # The key's type changes.
     ["ALTER TABLE t CHANGE id k BIGINT", "UPDATE t SET k = 5000000000 WHERE k = 1"],
     ["ALTER TABLE t MODIFY id BIGINT", "UPDATE t SET id = 5000000000 WHERE id = 1"],
 ]
-# The same as in FOLLOWED, and why the table is stopped.
+# As in FOLLOWED, and a part of the reason why the table stops.
 NOT_TOLD: list[tuple[list[str], str, str]] = [
     (
         ["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"],
@@ -121,7 +121,7 @@ NOT_TOLD: list[tuple[list[str], str, str]] = [
     ),
     (["ALTER TABLE t MODIFY n VARCHAR(9)"], "(7, '7', 7)", "without row events"),
     (
-        # From 5.7 on the server refuses texts that are no numbers, unless it is told otherwise.
+        # Since 5.7, the server rejects texts that are not numbers unless sql_mode allows them.
         ["SET sql_mode = ''", "ALTER TABLE t CHANGE v n INT, CHANGE n v INT"],
         "(7, 7, 7)",
         "without row events",
@@ -150,7 +150,7 @@ NOT_TOLD: list[tuple[list[str], str, str]] = [
 def _cases(
     spark: SparkSession, server: Server, folder: Path, name: str, count: int
 ) -> MirroredDatabases:
-    """In each database the table ``t`` with three rows, and one that stays as it is."""
+    """Create databases, each with three rows in the table ``t`` and with the table ``other``."""
     cases = MirroredDatabases(spark, server, folder, name, count)
     for mirrored in cases:
         mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
@@ -164,7 +164,7 @@ def followed(
     live_server: Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirroredDatabases]:
-    """All of `FOLLOWED` is done, in one batch or with a batch behind each statement."""
+    """Yield databases after `FOLLOWED`, read in one batch or in a batch per statement."""
     several = request.param == "several batches"
     cases = _cases(spark, live_server, tmp_path_factory.mktemp("ddl"), "followed", len(FOLLOWED))
     if several:
@@ -190,7 +190,7 @@ def test_ddl_with_known_rows_is_equal_to_select(followed: MirroredDatabases, cas
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """The table ``t`` with three rows; the mirror has run once."""
+    """Return a mirror of the table ``t`` with three rows, which has run once."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(_CREATE, _FILL)
     mirrored.run()
@@ -198,13 +198,13 @@ def mirrored(
 
 
 def test_rows_of_each_schema_version_in_one_batch_are_kept(mirrored: MirroredDatabase) -> None:
-    """In one batch and without a row that changes twice, as no case of `FOLLOWED` has it."""
+    """All changes are in one batch and no row changes twice; no case of `FOLLOWED` has both."""
     mirrored.execute(
         "UPDATE t SET v = 'changed' WHERE id = 1",
         "DELETE FROM t WHERE id = 3",
         "ALTER TABLE t CHANGE n m INT",
         "UPDATE t SET m = 8 WHERE id = 2",
-        # Under another name: one of its own would have the table loaded again.
+        # Under another name: a new column `v` would cause a reload of the table.
         "ALTER TABLE t DROP COLUMN v, ADD w VARCHAR(20)",
         "INSERT INTO t VALUES (4, 4, 'four'), (5, 5, NULL)",
     )
@@ -223,14 +223,14 @@ def test_rows_of_each_schema_version_in_one_batch_are_kept(mirrored: MirroredDat
 def test_kill_between_columns_and_rows_of_a_batch_loses_nothing(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
-    """The Delta table has its new columns already when the batch comes once more."""
+    """The Delta table already has its new columns when the batch is replayed."""
     kills = KilledCommits(monkeypatch, mirrored.target("t"), "after")
     mirrored.execute("DELETE FROM t WHERE id = 1", statement, "UPDATE t SET id = 20 WHERE id = 2")
     columns = mirrored.delta("t").schema()
     kills.left = 1
     with pytest.raises(StreamingQueryException):
         mirrored.run()
-    # The row that no change names has to keep its values.
+    # The columns have changed, and none of the batch's row changes is applied.
     assert mirrored.delta("t").schema() != columns
     assert mirrored.rows("t").num_rows == 3
     mirrored.run()
@@ -241,11 +241,11 @@ def test_kill_between_columns_and_rows_of_a_batch_loses_nothing(
     "numbers",
     [
         pytest.param((2,), id="short"),
-        # A MERGE of Spark's takes a second or two.
+        # A MERGE of Spark takes one to two seconds.
         pytest.param(range(1, 6), id="all", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
-def test_kill_after_each_commit_of_several_statements_loses_nothing(
+def test_kill_after_each_commit_of_several_ddl_statements_loses_nothing(
     spark: SparkSession,
     live_server: Server,
     tmp_path: Path,
@@ -265,7 +265,7 @@ def test_kill_after_each_commit_of_several_statements_loses_nothing(
     assert killed > 1
 
 
-def test_several_statements_in_separate_batches_are_equal_to_select(
+def test_several_ddl_statements_in_separate_batches_equal_select(
     spark: SparkSession, live_server: Server, tmp_path: Path
 ) -> None:
     cases = _cases(spark, live_server, tmp_path, "apart", len(SEVERAL))
@@ -279,7 +279,7 @@ def test_several_statements_in_separate_batches_are_equal_to_select(
 
 
 def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: int) -> int:
-    """Do all of `SEVERAL`, kill at this commit; how many tables it was."""
+    """Execute `SEVERAL` and kill the mirror at this commit; return the number of tables killed."""
     cases.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
     cases.run()
     cases.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
@@ -292,7 +292,7 @@ def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: i
 
 
 def test_foreign_columns_stop_the_table_until_it_is_reloaded(mirrored: MirroredDatabase) -> None:
-    """A user's, or those of a batch that another checkpoint does not come to."""
+    """A user added them, or a batch that a restored checkpoint does not contain."""
     mirrored.target("t").add_columns([pa.field("extra", pa.int64())])
     mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (1)")
     mirrored.execute("INSERT INTO t VALUES (4, 'four', 4)")
@@ -308,7 +308,7 @@ def test_foreign_columns_stop_the_table_until_it_is_reloaded(mirrored: MirroredD
 def not_told(
     spark: SparkSession, live_server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[MirroredDatabases, list[list[str]]]]:
-    """All of `NOT_TOLD` is done; with the rows that ``t`` had in front of it, as their repr."""
+    """Yield databases after `NOT_TOLD`, and the rows of each ``t`` before it, as their repr."""
     cases = _cases(spark, live_server, tmp_path_factory.mktemp("ddl"), "not_told", len(NOT_TOLD))
     cases[0].options["reloadAfterDdl"] = "false"
     for mirrored in cases:
@@ -336,13 +336,13 @@ def test_ddl_that_changes_rows_without_events_stops_only_its_table(
     cases, before = not_told
     mirrored, (_, _, said) = cases[case], NOT_TOLD[case]
     assert said in mirrored.stopped("t")
-    # What came before is there, and nothing of what came behind.
+    # The rows from before the statements are kept, and no later change is applied.
     rows = mirrored.rows("t").select(["id", "v", "n"]).to_pylist()
     assert sorted(repr(tuple(row.values())) for row in rows) == before[case]
     mirrored.assert_equal("third")
 
 
-def test_tables_beside_a_stopped_table_continue(
+def test_other_tables_continue_when_a_table_is_stopped(
     not_told: tuple[MirroredDatabases, list[list[str]]],
 ) -> None:
     cases, before = not_told

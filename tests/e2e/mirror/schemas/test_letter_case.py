@@ -1,4 +1,4 @@
-"""Options that name tables in another case than the server: its own setting decides what they mean.
+"""Options that name tables in another case: the server's setting decides whether they match.
 
 `lower_case_table_names` is 1 on servers that were moved from Windows, and on many others.
 """
@@ -25,21 +25,21 @@ _INSENSITIVE = "--lower-case-table-names=1"
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])
 def insensitive(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that keeps names in lower case; the live one where it does so."""
+    """Yield a server that stores names in lower case: the live server if it does so."""
     if request.param == "mysql":
         live: Server = request.getfixturevalue("live_server")
         if live.execute("SELECT @@lower_case_table_names") == [(1,)]:
             yield live
             return
     kind = own_kind() if request.param == "mysql" else mariadb_kind()
-    request.getfixturevalue(kind.name)  # it says what is missing
+    request.getfixturevalue(kind.name)  # skips with the reason
     with kind([_INSENSITIVE]) as server:
         yield server
 
 
 @pytest.fixture
 def shop(insensitive: Server) -> Iterator[str]:
-    """A database with three tables; gives its name."""
+    """Yield the name of a database with three tables."""
     with new_database(insensitive, "letter_case") as name:
         insensitive.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9), secret INT, v INT)",
@@ -54,7 +54,7 @@ def shop(insensitive: Server) -> Iterator[str]:
 
 
 def _options(database: str) -> dict[str, Any]:
-    """In upper case what the server has in lower case."""
+    """Return options with names in upper case, which the server has in lower case."""
     upper = database.upper()
     return {
         "tables": f"{upper}.*",
@@ -63,7 +63,7 @@ def _options(database: str) -> dict[str, Any]:
     }
 
 
-def test_a_mirror_takes_names_as_its_server_does(
+def test_mirror_options_ignore_case_on_a_case_insensitive_server(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path
 ) -> None:
     upper = shop.upper()
@@ -97,7 +97,7 @@ def test_a_mirror_takes_names_as_its_server_does(
     assert not (tmp_path / "lake" / shop / "skipped").exists()
 
 
-def test_a_reload_in_another_case(
+def test_reload_ignores_case_on_a_case_insensitive_server(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, insensitive, shop, tmp_path, **_options(shop))
@@ -110,7 +110,7 @@ def test_a_reload_in_another_case(
     assert mirrored.rows("t").num_rows == 0
 
 
-def test_change_logs_take_names_as_their_server_does(
+def test_change_log_options_ignore_case_on_a_case_insensitive_server(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, insensitive, shop, tmp_path, **_options(shop))
@@ -123,7 +123,7 @@ def test_change_logs_take_names_as_their_server_does(
 
 
 @pytest.mark.parametrize("payload", ["json", "struct"])
-def test_streams_and_batch_reads_take_names_as_their_server_does(
+def test_stream_and_batch_options_ignore_case_on_a_case_insensitive_server(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path, payload: str
 ) -> None:
     upper = shop.upper()
@@ -158,7 +158,7 @@ def test_streams_and_batch_reads_take_names_as_their_server_does(
     assert images(row for batch in batches for row in batch) == loaded
 
 
-def test_where_case_counts_names_in_another_case_are_others(
+def test_options_respect_case_on_a_case_sensitive_server(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     if live_server.execute("SELECT @@lower_case_table_names") != [(0,)]:
@@ -188,10 +188,10 @@ def test_where_case_counts_names_in_another_case_are_others(
 
 
 @pytest.mark.parametrize("way", ["stream", "batch", "mirror"])
-def test_a_condition_for_a_table_that_no_table_is(
+def test_snapshot_where_in_another_case_is_rejected_on_a_case_sensitive_server(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, way: str
 ) -> None:
-    """Whether names differ by case only the server can tell; the answer comes before any row."""
+    """Only the server can decide whether the names match; the query fails before the first row."""
     if live_server.execute("SELECT @@lower_case_table_names") != [(0,)]:
         pytest.skip("the live server does not tell names by case")
     live_server.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
@@ -215,7 +215,7 @@ def test_a_condition_for_a_table_that_no_table_is(
     assert isinstance(cause_of(raised.value), OptionError)
 
 
-def test_a_table_that_is_named_twice(
+def test_option_that_names_a_table_in_two_cases_is_rejected(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path
 ) -> None:
     options = _options(shop) | {"startingOffset": "snapshot"}

@@ -1,4 +1,4 @@
-"""A mirror, and its change logs, of a server whose binlog gets another base name at a restart."""
+"""A mirror and its change logs of a server whose binlog gets another base name at a restart."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TABLES = ("t", "k")
 
 @pytest.fixture(params=own_servers())
 def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """One whose binlog is at aaa-bin.000004, with a table with a key and one without."""
-    request.getfixturevalue(own_kind().name)  # it says what is missing
+    """Yield a server with binlog aaa-bin.000004, and with a table with a key and one without."""
+    request.getfixturevalue(own_kind().name)  # skips with the reason
     with request.param([INDEX, "--innodb-flush-log-at-trx-commit=1"]) as server:
         server.execute(
             "CREATE DATABASE shop CHARACTER SET utf8mb4",
@@ -52,7 +52,7 @@ def mirrored(spark: SparkSession, own_server: LocalServer, tmp_path: Path) -> Mi
 
 
 def assert_change_log_complete(mirrored: MirroredDatabase, *ops: str) -> None:
-    """The mirror and the change log are equal to SELECT; every change of `t` is there once."""
+    """Assert that the mirror equals SELECT, and the change log of `t` has these changes."""
     mirrored.assert_equal(*TABLES)
     rows = assert_replay(mirrored, "t", "id")
     rows_of_log(mirrored, "k")
@@ -60,7 +60,7 @@ def assert_change_log_complete(mirrored: MirroredDatabase, *ops: str) -> None:
 
 
 def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> None:
-    """Bring in all that is in the log: by a query that runs, or by one that ends."""
+    """Apply the whole binlog, with the running query or with a new one that ends."""
     if query is None:
         mirrored.run()
         return
@@ -69,7 +69,7 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
         assert query.exception() is None
         offset = Offset.from_dict(last_offset(mirrored.folder))
         is_at_end = (offset.position.file, offset.position.pos) == mirrored.server.position()
-        # A table whose chunks may have shown later columns is loaded again after its ALTER.
+        # A table is reloaded after its ALTER if chunks may have contained later columns.
         return is_at_end and (offset.snapshot_state is None or offset.snapshot_state.is_done)
 
     wait_until(is_there, "the mirror has come to the log's end")
@@ -77,8 +77,10 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
 
 @pytest.mark.parametrize("rotations", [0, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -> None:
-    """The server goes on in bbb-bin.000001 with a change of each kind."""
+def test_new_binlog_base_name_loses_no_change(
+    mirrored: MirroredDatabase, how: str, rotations: int
+) -> None:
+    """The binlog continues in bbb-bin.000001 with an update, a delete and inserts."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.run()
@@ -96,14 +98,14 @@ def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -
     if query is not None:
         query.stop()
     assert_change_log_complete(mirrored, "u", "d", "c")
-    # The next run goes on there.
+    # The next run resumes there.
     mirrored.execute("UPDATE t SET v = v + 1")
     mirrored.run()
     assert_change_log_complete(mirrored, "u", "d", "c", "u", "u", "u")
 
 
 class FailsInBatch(DeltaMirror):
-    """Ends with an error before it brings in a batch: that one is planned, and comes again."""
+    """A mirror that fails before it applies a batch, which is then replayed."""
 
     number = 2
 
@@ -114,8 +116,10 @@ class FailsInBatch(DeltaMirror):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number: int) -> None:
-    """Of a table with a key; its planned batch is read again behind the change."""
+def test_snapshot_resumed_under_a_new_binlog_base_name_equals_select(
+    mirrored: MirroredDatabase, number: int
+) -> None:
+    """The planned batch of a table with a key is read again after the changes."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 3000))}")
@@ -141,8 +145,9 @@ def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number:
 
 
 @pytest.mark.parametrize("how", ["running", "restarted"])
-def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
-    """One is dropped under one name of the log and made again under another."""
+def test_table_recreated_under_a_new_binlog_base_name_equals_select(
+    mirrored: MirroredDatabase, how: str
+) -> None:
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY)", "INSERT INTO s VALUES (1), (2)")
@@ -165,8 +170,10 @@ def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
     assert_replay(mirrored, "s", "id")
 
 
-def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None:
-    """It counts epochs from 0 again: the marks of before are not its own."""
+def test_new_checkpoint_after_a_new_binlog_base_name_stops_until_a_snapshot(
+    mirrored: MirroredDatabase,
+) -> None:
+    """The new checkpoint counts epochs from 0, so the earlier commit markers are not its own."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.settings.pop("change_log")
@@ -179,7 +186,7 @@ def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None
         mirrored.run("second")
     for table in TABLES:
         assert "from another binlog" in mirrored.stopped(table)
-    # Loaded again, as the message says.
+    # The tables are read again, as the error says.
     mirrored.options["startingOffset"] = "snapshot"
     mirrored.run("third")
     mirrored.assert_equal(*TABLES)
@@ -188,8 +195,10 @@ def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None
     mirrored.assert_equal(*TABLES)
 
 
-def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
-    """It lacks something of the log before: it must not continue under the new name."""
+def test_restored_delta_table_stops_under_a_new_binlog_base_name(
+    mirrored: MirroredDatabase,
+) -> None:
+    """The table lacks changes of the earlier binlog, so it must not continue."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.settings.pop("change_log")
@@ -206,7 +215,7 @@ def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
 
 
 class Rounds:
-    """Random changes, and random names and numbers of the binlog."""
+    """Random changes, and random base names and numbers of the binlog."""
 
     def __init__(self, mirrored: MirroredDatabase, seed: int) -> None:
         assert isinstance(mirrored.server, LocalServer)
@@ -253,7 +262,7 @@ class Rounds:
             run("INSERT INTO s SELECT COALESCE(MAX(id), 0) + 1 FROM s")
 
     def restart(self) -> None:
-        """Under any name, with any number that the server makes of the files that are there."""
+        """Restart with a random base name and file number, after a shutdown or a kill."""
         chance, server = self.chance, self.server
         name = chance.choice(("aaa-bin", "bbb-bin", "ccc-bin"))
         if chance.random() < 0.3:
@@ -262,7 +271,7 @@ class Rounds:
             server.halt()
         assert server.datadir is not None
         if chance.random() < 0.3:
-            # The server counts behind whatever is there.
+            # The server continues after the highest number of any file with this name.
             number = chance.randrange(1, 90)
             stray = server.datadir / f"{name}.{number:06}"
             if not stray.exists():
@@ -275,7 +284,7 @@ class Rounds:
         server.start()
 
     def purge(self) -> None:
-        """Now and then all that the mirror has: a name begins with number 1 again."""
+        """Sometimes purge all files that the mirror has read, so a name can start at 1 again."""
         file, _ = self.server.position()
         if self.chance.random() < 0.4 and delivered(self.mirrored.folder)[0] == file:
             self.server.execute(f"PURGE BINARY LOGS TO '{file}'")
@@ -297,7 +306,7 @@ class Rounds:
         for _ in range(self.chance.randrange(1, 4)):
             self.restart()
             self.write()
-        # The end is a change, so that a query comes to it soon.
+        # The last statement is a change, so that a query soon reaches the end.
         mirrored.execute("INSERT INTO k VALUES (1000)")
         self.changes += 1
         follow_to_end(mirrored, query)
@@ -314,7 +323,9 @@ class Rounds:
         pytest.param(30, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
-def test_random_names_and_numbers(mirrored: MirroredDatabase, ddl_seed: int, rounds: int) -> None:
+def test_random_binlog_names_and_numbers_lose_no_change(
+    mirrored: MirroredDatabase, ddl_seed: int, rounds: int
+) -> None:
     logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)
     mirrored.run()
     played = Rounds(mirrored, ddl_seed)

@@ -1,4 +1,4 @@
-"""Columns whose names Delta refuses, or has itself: what SELECT shows, under documented names."""
+"""Columns whose names are invalid or reserved in Delta: SELECT's rows, with documented names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FILL = (
 )
 
 
-def test_columns_are_renamed(
+def test_columns_with_invalid_names_are_renamed_or_stop_the_table(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
@@ -55,7 +55,7 @@ def test_columns_are_renamed(
     assert "'a b' and 'a_b' would both be 'a_b' in Delta" in mirrored.stopped("alike")
 
 
-def test_tables_with_names_that_no_path_takes(
+def test_tables_with_special_characters_in_names_are_mirrored_to_own_paths(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)

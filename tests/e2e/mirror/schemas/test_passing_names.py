@@ -1,4 +1,4 @@
-"""Names that a table has for a part of one batch only: they are no table's when it ends."""
+"""Table names that are used only within a part of one batch, and by no table at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.servers import Server
 _COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 _NEW = (f"CREATE TABLE n {_COLUMNS}", "INSERT INTO n VALUES (1, 'new'), (4, 'new')")
 _SWAP = [*_NEW, "RENAME TABLE t TO x, n TO t"]
-# What is done, and whether the stream has a row of the name x, which is gone behind it.
+# Statements, and whether the stream has a row of the table name `x`, which no table has after them.
 CASES: list[tuple[list[str], bool]] = [
     (["RENAME TABLE t TO x, x TO t"], True),
     (["RENAME TABLE t TO x", "RENAME TABLE x TO t"], False),
@@ -57,7 +57,7 @@ def _mirrored(spark: SparkSession, server: Server, database: str, folder: Path) 
 
 
 def _run(mirrored: MirroredDatabase, checkpoint: str = "checkpoint") -> None:
-    """AssertionError where something is stopped behind it."""
+    """Run a mirror; no table may be stopped after it."""
     mirror = mirrored.mirror(checkpoint)
     mirror.start(mirrored.spark, availableNow=True).awaitTermination()
     assert mirror.stopped == {}
@@ -71,7 +71,7 @@ def _assert_right(mirrored: MirroredDatabase) -> None:
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_a_name_that_is_gone_behind_its_batch(
+def test_tables_equal_select_after_a_table_name_used_only_within_one_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, case: int
 ) -> None:
     statements, told = CASES[case]
@@ -79,7 +79,7 @@ def test_a_name_that_is_gone_behind_its_batch(
     mirrored.execute(*statements)
     _run(mirrored)
     _assert_right(mirrored)
-    # Where the stream has no row of it there is nothing to keep.
+    # If the stream has no row of `x`, there is no change log of `x`.
     assert log_of(mirrored, "x").exists() == told
     if "UPDATE x" in " ".join(statements):
         assert "u" in {row["op"] for row in rows_of_log(mirrored, "x")}
@@ -89,10 +89,10 @@ def test_a_name_that_is_gone_behind_its_batch(
 
 
 @pytest.mark.parametrize("becomes", ["goes on", "is lost"])
-def test_a_name_that_comes_again(
+def test_tables_equal_select_after_a_temporary_table_name_is_used_again(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, becomes: str
 ) -> None:
-    """Its change log is there by then: what it misses ends where the name goes again."""
+    """The change log of the name exists already, and may lack changes between the two uses."""
     mirrored = _mirrored(spark, live_server, database, tmp_path)
     swap = [*_SWAP, "DELETE FROM x", "DROP TABLE x"]
     mirrored.execute(*swap)
@@ -100,7 +100,7 @@ def test_a_name_that_comes_again(
     checkpoint = "checkpoint"
     if becomes == "is lost":
         checkpoint = "another checkpoint"
-        # Nothing of this is in the change log of x.
+        # The change log of `x` contains none of these changes.
         mirrored.execute("CREATE TABLE x (id INT)", "INSERT INTO x VALUES (5)", "DROP TABLE x")
         _run(mirrored, checkpoint)
     mirrored.execute(*swap)
@@ -108,7 +108,7 @@ def test_a_name_that_comes_again(
     _assert_right(mirrored)
     rows = rows_of_log(mirrored, "x")
     assert [row["op"] for row in rows].count("d") == 3 + 2
-    # As a table of its own, it is loaded and kept.
+    # A table that keeps the name `x` is reloaded and mirrored.
     mirrored.execute("RENAME TABLE t TO x", f"CREATE TABLE t {_COLUMNS}")
     _run(mirrored, checkpoint)
     mirrored.execute("DELETE FROM x WHERE id = 1", "INSERT INTO t VALUES (1, 'b')")

@@ -1,6 +1,6 @@
-"""Tables of a mirror that get other tables' names, or give theirs away: rows come without events.
+"""Tables of a mirror that take or give up a name by RENAME: rows appear without row events.
 
-Tables beside the pattern, whose names begin with another letter, are wanted by nobody.
+Tables whose names do not begin with `t` are not captured.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.both_engines
 _COLUMNS = "(id INT PRIMARY KEY, v VARCHAR(9))"
 _CREATE = f"CREATE TABLE t {_COLUMNS}"
 _INSERT = "INSERT INTO t VALUES (5, 'new')"
-# What is done, and the tables that have rows behind it that no event told of; None where that
-# depends on whether they are all in one batch.
+# Statements, and the tables that have rows without row events after them; None if that depends on
+# whether the statements are in one batch.
 RENAMES: list[tuple[list[str], set[str] | None]] = [
     (["INSERT INTO t VALUES (2, 'b')", "RENAME TABLE t TO x", "RENAME TABLE u TO t"], {"t"}),
     (["RENAME TABLE t TO x", "RENAME TABLE u TO t", f"CREATE TABLE u {_COLUMNS}"], {"t"}),
@@ -38,7 +38,7 @@ RENAMES: list[tuple[list[str], set[str] | None]] = [
 
 
 def _tables(case: int) -> list[str]:
-    """Those that are there at the end, and wanted."""
+    """Return the captured tables that exist at the end of a case."""
     text = " ".join(RENAMES[case][0])
     return ["t", "t9"] if " TO t9" in text else ["t"]
 
@@ -52,7 +52,7 @@ def several(request: pytest.FixtureRequest) -> bool:
 def cases(
     spark: SparkSession, live_server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MirroredDatabases]:
-    """In each database a table, and an unwanted one; no mirror has run."""
+    """Yield databases with a captured and a not captured table, before any run of the mirror."""
     folder = tmp_path_factory.mktemp("renames")
     made = MirroredDatabases(spark, live_server, folder, "renames", len(RENAMES))
     made[0].options["tables"] = "renames_*.t*"
@@ -62,7 +62,9 @@ def cases(
     made.drop()
 
 
-def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> None:
+def test_renamed_tables_equal_select_and_their_change_logs_replay(
+    cases: MirroredDatabases, several: bool
+) -> None:
     cases[0].settings["change_log"] = change_log_of(cases[0])
     cases.run()
     cases.step_by_step([statements for statements, _ in RENAMES], several=several)
@@ -73,7 +75,7 @@ def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> 
             assert_replay(mirrored, table, "id")
 
 
-def test_rows_stop_a_table_that_is_not_to_be_loaded(
+def test_renamed_table_stops_if_reload_after_ddl_is_false(
     cases: MirroredDatabases, several: bool
 ) -> None:
     cases[0].options["reloadAfterDdl"] = "false"
@@ -86,7 +88,7 @@ def test_rows_stop_a_table_that_is_not_to_be_loaded(
 
 
 def _is_stopped(mirrored: MirroredDatabase, table: str) -> bool:
-    """Whether it is; AssertionError where it goes on, and is not equal."""
+    """Return whether the table is stopped; otherwise, assert that it equals SELECT."""
     if mirrored.delta(table).metadata().configuration.get("mysqlbinlog.stopped"):
         return True
     mirrored.assert_equal(table)

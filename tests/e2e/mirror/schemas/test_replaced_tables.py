@@ -1,4 +1,4 @@
-"""Delta tables that are not what their mirror wrote last: equal to SELECT, or stopped for good."""
+"""Delta tables that were replaced: equal to SELECT, or stopped until a reload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGINS = ("first load", "reload")
 
 
 def _filled(spark: SparkSession, server: Server, database: str, folder: Path) -> MirroredDatabase:
-    """A table with rows for some batches, and two small ones."""
+    """Return a mirror of a table with rows for several batches, and of two small tables."""
     mirrored = MirroredDatabase(
         spark,
         server,
@@ -52,7 +52,7 @@ def mirrored(
 
 
 def _begin(mirrored: MirroredDatabase, begin: str) -> None:
-    """Let the next batches load the table `t`."""
+    """Make the next run start a snapshot of the table `t`: the first one, or a reload."""
     if begin == "reload":
         mirrored.run()
         _assert_equal(mirrored, "t", "a", "quiet")
@@ -61,7 +61,7 @@ def _begin(mirrored: MirroredDatabase, begin: str) -> None:
 
 
 def _without_log(mirrored: MirroredDatabase, statement: str) -> None:
-    """Execute what only a load can bring."""
+    """Execute a statement without writing to the binlog; only a snapshot contains its effect."""
     with mirrored.server.connect(database=mirrored.database) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_log_bin = 0")
@@ -70,7 +70,7 @@ def _without_log(mirrored: MirroredDatabase, statement: str) -> None:
 
 
 def _assert_equal(mirrored: MirroredDatabase, *tables: str) -> None:
-    """As `assert_equal`, with an error that can be read."""
+    """Assert equality with SELECT as `assert_equal` does, with a short message."""
     for table in tables:
         names, selected = mirrored.select(table)
         found = mirrored.rows(table).select(names).to_pylist()
@@ -99,9 +99,9 @@ def _is_stopped(mirrored: MirroredDatabase, table: str) -> bool:
 
 
 def _assert_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool = False) -> None:
-    """The table `t` is stopped, and stays so, until it is loaded again.
+    """Assert that the table `t` stays stopped until it is reloaded.
 
-    is_removed : its folder is, before each start.
+    is_removed : its folder is removed before each start.
     """
     for number in (1, 2):
         _change(mirrored, number)
@@ -118,7 +118,7 @@ def _assert_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool
 
 
 @pytest.mark.parametrize("begin", BEGINS)
-def test_reload_of_another_table_keeps_what_was_loaded(
+def test_reload_of_another_table_during_a_snapshot_equals_select(
     mirrored: MirroredDatabase, begin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _begin(mirrored, begin)
@@ -132,7 +132,7 @@ def test_reload_of_another_table_keeps_what_was_loaded(
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
 @pytest.mark.parametrize("begin", BEGINS)
-def test_table_that_is_replaced_during_its_load_is_stopped(
+def test_table_replaced_during_its_snapshot_stops_until_a_reload(
     mirrored: MirroredDatabase, begin: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _begin(mirrored, begin)
@@ -146,10 +146,10 @@ def test_table_that_is_replaced_during_its_load_is_stopped(
     _assert_stopped_until_reload(mirrored, is_removed=kind == "removed")
 
 
-def test_table_that_is_removed_before_its_first_chunk_is_loaded(
+def test_table_removed_before_its_first_snapshot_chunk_equals_select(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that was loaded is missing: the load begins where the mirror goes on."""
+    """No snapshot row is missing: the snapshot starts where the mirror resumes."""
     with interrupted(monkeypatch, 1):
         mirrored.run()
     assert not mirrored.rows("t").num_rows
@@ -162,7 +162,7 @@ def test_table_that_is_removed_before_its_first_chunk_is_loaded(
 
 @pytest.fixture
 def lake(mirrored: MirroredDatabase) -> FolderCopies:
-    """Copies of all Delta tables, of which one was kept before each table but `a` was changed."""
+    """Return copies of the lake, with one of its state after the first run."""
     mirrored.execute("CREATE TABLE k (v INT)", "CREATE TABLE emptied (id INT PRIMARY KEY)")
     mirrored.execute("INSERT INTO k VALUES (1), (1)", "INSERT INTO emptied VALUES (1), (2)")
     mirrored.run()
@@ -179,13 +179,13 @@ LATER = (
 )
 
 
-def test_older_lake_under_a_newer_checkpoint_stops_what_lacks_something(
+def test_older_lake_with_a_newer_checkpoint_stops_tables_that_lack_changes(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     mirrored.execute(*LATER)
     mirrored.run()
     lake.put_back(0)
-    # With as many commits as the table had.
+    # As many commits as the table had.
     for _ in range(4):
         mirrored.target("emptied").set_properties({"mine": "1"})
     mirrored.execute("INSERT INTO a VALUES (9)")
@@ -200,7 +200,7 @@ def test_older_lake_under_a_newer_checkpoint_stops_what_lacks_something(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_older_lake_with_its_checkpoint_goes_on(
+def test_older_lake_with_its_checkpoint_equals_select(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     checkpoint = FolderCopies(mirrored.folder / "checkpoint", mirrored.folder / "checkpoints")
@@ -215,7 +215,7 @@ def test_older_lake_with_its_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_newer_lake_under_an_older_checkpoint_goes_on(
+def test_newer_lake_with_an_older_checkpoint_equals_select(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
     checkpoint = FolderCopies(mirrored.folder / "checkpoint", mirrored.folder / "checkpoints")
@@ -229,10 +229,10 @@ def test_newer_lake_under_an_older_checkpoint_goes_on(
     _assert_equal(mirrored, "t", "quiet", "a")
 
 
-def test_stopped_table_stays_stopped_in_an_older_copy(
+def test_stopped_table_stays_stopped_after_an_older_copy_is_restored(
     mirrored: MirroredDatabase, lake: FolderCopies
 ) -> None:
-    """It has all that was ever brought in, and not the reason why no more was."""
+    """The older copy contains all applied changes, but not the reason for the stop."""
     mirrored.options["reloadAfterDdl"] = "false"
     mirrored.execute("ALTER TABLE quiet ADD COLUMN c INT DEFAULT 7")
     mirrored.execute("INSERT INTO quiet VALUES (8, 8)")
@@ -248,12 +248,12 @@ def test_stopped_table_stays_stopped_in_an_older_copy(
 
 
 def _logged(mirrored: MirroredDatabase) -> FolderCopies:
-    """Only change logs, and copies of that of `t`."""
+    """Write only change logs; return copies of the change log of `t`."""
     mirrored.settings |= {"target": None, "change_log": change_log_of(mirrored)}
     return FolderCopies(log_of(mirrored, "t"), mirrored.folder / "copies")
 
 
-def test_reload_of_another_table_keeps_what_a_change_log_has_of_a_load(
+def test_reload_of_another_table_during_a_snapshot_keeps_change_logs_complete(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _logged(mirrored)
@@ -266,7 +266,7 @@ def test_reload_of_another_table_keeps_what_a_change_log_has_of_a_load(
 
 
 @pytest.mark.parametrize("kind", ["removed", "older copy"])
-def test_change_log_that_is_replaced_is_stopped(
+def test_replaced_change_log_stops_until_a_reload(
     mirrored: MirroredDatabase, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies = _logged(mirrored)
@@ -290,7 +290,7 @@ def test_change_log_that_is_replaced_is_stopped(
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(106))
-def test_interrupted_load_is_equal_or_stopped(
+def test_interrupted_snapshot_equals_select_or_stops_the_table(
     mirrored: MirroredDatabase, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = [*HARMS]
@@ -306,7 +306,7 @@ def _one_round(
     chance: random.Random,
     monkeypatch: pytest.MonkeyPatch,
 ) -> bool:
-    """A load that is interrupted at random; whether the table was stopped."""
+    """Interrupt a snapshot and harm its table at random; return whether the table was stopped."""
     _begin(mirrored, begin)
     copies, number = _copies(mirrored), 0
 

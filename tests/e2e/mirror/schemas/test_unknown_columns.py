@@ -1,4 +1,4 @@
-"""An ALTER TABLE that can't be followed, and no row change after it: the table is loaded again."""
+"""ALTER TABLE with unknown resulting columns and no later row change: the table is reloaded."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CREATE = (
     "CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(20), n INT, e ENUM('é', 'b')) CHARACTER SET utf8"
 )
 _FILL = "INSERT INTO t VALUES (1, 'one', 1, 'b'), (2, 'two', 2, 'b'), (3, 'three', NULL, NULL)"
-# The server keeps the bytes of the labels, so that other characters may be in their place.
+# The server keeps the bytes of the labels, which may be other characters in the new charset.
 _NOT_FOLLOWED = "ALTER TABLE t CONVERT TO CHARACTER SET latin1"
 
-# What is done to the table; the last of them has no row change after it.
+# Statements on the table, without a row change after the last one.
 ALTERED: list[list[str]] = [
     ["ALTER TABLE t MODIFY t.c VARCHAR(500)"],
     ["ALTER TABLE t ADD COLUMN t.z INT"],
@@ -39,7 +39,7 @@ ALTERED: list[list[str]] = [
     ["ALTER TABLE t DROP PRIMARY KEY", _NOT_FOLLOWED],
     ["UPDATE t SET n = 5", _NOT_FOLLOWED, "DROP TABLE t", _CREATE],
 ]
-# What 8.0 and later take for a syntax error.
+# Syntax that 8.0 and later reject.
 _QUALIFIED, _DEFAULT_CHARSET = " t.", "CHARACTER SET DEFAULT"
 
 
@@ -55,7 +55,7 @@ def altered(
     live_server: Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirroredDatabases]:
-    """All of `ALTERED` is done, in one batch or with a batch after each statement."""
+    """Yield databases after `ALTERED`, read in one batch or in a batch per statement."""
     folder = tmp_path_factory.mktemp("unknown_columns")
     cases = MirroredDatabases(spark, live_server, folder, "unknown_columns", len(ALTERED))
     cases.execute(_CREATE, _FILL)
@@ -82,7 +82,7 @@ def test_alter_without_later_changes_reloads_the_table(
     altered[case].assert_equal(_name(case))
 
 
-def test_row_changes_after_the_reload(altered: MirroredDatabases) -> None:
+def test_row_changes_after_a_reload_by_alter_equal_select(altered: MirroredDatabases) -> None:
     for case, mirrored in enumerate(altered):
         mirrored.execute(
             f"INSERT INTO {_name(case)} (id, c) VALUES (4, 'four')",
@@ -97,7 +97,7 @@ def test_row_changes_after_the_reload(altered: MirroredDatabases) -> None:
 def test_the_error_of_rows_between_two_alters_names_no_grant(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """Nothing tells the columns between the two; the server shows those of now."""
+    """The columns between the two statements are unknown; the server shows the current ones."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(_CREATE, _FILL)
     mirrored.run()
@@ -112,10 +112,10 @@ def test_the_error_of_rows_between_two_alters_names_no_grant(
     assert "GRANT" not in message
 
 
-def test_a_reload_of_a_table_that_was_stopped_at_such_a_statement(
+def test_table_stopped_at_an_unsupported_alter_equals_select_after_a_reload(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """The checkpoint says that its columns are not known, and the log has nothing of it."""
+    """The checkpoint marks its columns as unknown, and the binlog has no change of the table."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, reloadAfterDdl="false")
     mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
     mirrored.run()

@@ -1,4 +1,4 @@
-"""DeltaMirror from the first load on: what was there, what changes meanwhile, a second start."""
+"""DeltaMirror after its initial snapshot: changes, lost checkpoints, reloads and kills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.both_engines
 def loaded(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Three tables with rows that no log is read for; the mirror has run once."""
+    """Return a mirror of three tables that has made its initial snapshot."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n INT)",
@@ -37,7 +37,7 @@ def loaded(
     return mirrored
 
 
-def test_rows_that_were_there_and_what_becomes_of_them(loaded: MirroredDatabase) -> None:
+def test_changes_after_a_snapshot_equal_select(loaded: MirroredDatabase) -> None:
     loaded.execute(
         "UPDATE t SET v = 'changed' WHERE id = 2",
         "DELETE FROM t WHERE id = 3",
@@ -51,8 +51,8 @@ def test_rows_that_were_there_and_what_becomes_of_them(loaded: MirroredDatabase)
     loaded.assert_equal("t", "pairs", "nothing", "later")
 
 
-def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
-    # While no mirror runs; the new one's log begins behind all of it.
+def test_new_snapshot_after_a_lost_checkpoint_equals_select(loaded: MirroredDatabase) -> None:
+    # These changes are made while no mirror runs; the new checkpoint starts after them.
     loaded.execute(
         "DELETE FROM t WHERE id = 1",
         "INSERT INTO t VALUES (5, 'new', 5)",
@@ -67,21 +67,23 @@ def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
     loaded.assert_equal("t", "pairs", "nothing")
 
 
-def test_a_lost_checkpoint_and_the_log_once_more(loaded: MirroredDatabase) -> None:
+def test_binlog_replayed_after_a_lost_checkpoint_writes_nothing_twice(
+    loaded: MirroredDatabase,
+) -> None:
     begin = "{}:{}".format(*loaded.server.position())
     loaded.execute("UPDATE t SET n = n + 1", "DELETE FROM t WHERE id = 1")
     loaded.run()
     versions = loaded.delta("t").version()
     loaded.options["startingOffset"] = begin
     loaded.run("another checkpoint")
-    # It was there before: nothing is written for it.
+    # All of the changes are applied already, so nothing is written.
     assert loaded.delta("t").version() == versions
     loaded.execute("UPDATE t SET n = n + 1")
     loaded.run("another checkpoint")
     loaded.assert_equal("t", "pairs")
 
 
-def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatabase) -> None:
+def test_start_after_missed_changes_stops_every_table(loaded: MirroredDatabase) -> None:
     loaded.execute("DELETE FROM t WHERE id = 1", "INSERT INTO pairs VALUES (3, 'z', 3)")
     loaded.options["startingOffset"] = "latest"
     query = loaded.mirror("another checkpoint").start(loaded.spark, availableNow=True)
@@ -90,7 +92,7 @@ def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatab
     assert "the query begins after it" in loaded.stopped("t")
 
 
-def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> None:
+def test_stopped_table_equals_select_after_a_reload(loaded: MirroredDatabase) -> None:
     loaded.options["reloadAfterDdl"] = "false"
     loaded.execute(
         "DELETE FROM t WHERE id = 1",
@@ -105,14 +107,14 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
     loaded.run()
     loaded.assert_equal("t", "pairs", "nothing")
     loaded.execute("INSERT INTO t VALUES (7, 'seven', '7')")
-    # The name is done: it is not loaded once more.
+    # The reload ID is done, so the table is not reloaded again.
     loaded.run()
     loaded.assert_equal("t", "pairs", "nothing")
     assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
 
 
-def test_reload_of_a_table_without_rows_removes_those_of_before(loaded: MirroredDatabase) -> None:
-    """The load of such a table begins and ends in one batch, which reads nothing of it."""
+def test_reload_of_an_emptied_table_removes_its_rows(loaded: MirroredDatabase) -> None:
+    """The snapshot of an empty table starts and ends in one batch, and reads no row."""
     with loaded.server.connect(database=loaded.database) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_log_bin = 0")
@@ -123,10 +125,10 @@ def test_reload_of_a_table_without_rows_removes_those_of_before(loaded: Mirrored
     loaded.assert_equal("t", "pairs", "nothing")
 
 
-def test_the_only_table_is_loaded_again_though_its_batch_failed(
+def test_reload_of_the_only_table_after_a_failed_batch_equals_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """The batch that failed comes once more, before the load can begin."""
+    """The failed batch is replayed before the reload can start."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.options["reloadAfterDdl"] = "false"
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
@@ -139,8 +141,10 @@ def test_the_only_table_is_loaded_again_though_its_batch_failed(
     mirrored.assert_equal("t")
 
 
-def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
-    """Its batches have numbers that the Delta tables know, and other changes."""
+def test_mirror_with_an_older_copy_of_its_checkpoint_equals_select(
+    loaded: MirroredDatabase,
+) -> None:
+    """Its batches have numbers that the Delta tables already contain, but other changes."""
     checkpoint, copy = loaded.folder / "checkpoint", loaded.folder / "copy"
     shutil.copytree(checkpoint, copy)
     for number in range(10, 13):
@@ -164,7 +168,7 @@ def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
     ],
 )
 @pytest.mark.parametrize("with_change_log", [False, True])
-def test_a_kill_at_each_commit_of_a_first_load(
+def test_tables_equal_select_after_a_kill_at_each_commit_of_a_snapshot(
     loaded: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
     commits: Iterable[int],
@@ -188,10 +192,10 @@ def test_a_kill_at_each_commit_of_a_first_load(
 
 
 @pytest.mark.parametrize("more", [1, 200])
-def test_a_lost_checkpoint_and_a_log_that_was_begun_anew(
+def test_reset_binlog_after_a_lost_checkpoint_stops_every_table(
     spark: SparkSession, own_server: Server, tmp_path: Path, more: int
 ) -> None:
-    """The new log's changes lie before the place up to which the table has everything."""
+    """The new binlog starts before the position up to which the table is complete."""
     own_server.execute("DROP DATABASE IF EXISTS anew")
     own_server.execute("CREATE DATABASE anew")
     mirrored = MirroredDatabase(spark, own_server, "anew", tmp_path, startingOffset="latest")

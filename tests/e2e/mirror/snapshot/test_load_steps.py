@@ -1,4 +1,4 @@
-"""Loads whose batches a mirror brings in by steps, beside changes and kills: equal to SELECT."""
+"""Snapshots that a mirror applies in sub-batches, with changes and kills: equal to SELECT."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 4_000
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """Tables with rows, of which a step has some hundred."""
+    """Return a mirror of tables of which a sub-batch contains some hundred rows."""
     mirrored = MirroredDatabase(
         spark,
         live_server,
@@ -42,7 +42,7 @@ def mirrored(
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[SubBatch]:
-    """The steps with loaded rows that others of their batch follow, as they come."""
+    """Return the sub-batches with snapshot rows that are not the last of their batch."""
     steps = list[SubBatch]()
     take = BatchRunner._apply_sub_batch
 
@@ -60,7 +60,7 @@ def changes(mirrored: MirroredDatabase, seed: int) -> Callable[[], None]:
 
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
-    """Let something happen on the server before each step is brought in."""
+    """Call `work` before each sub-batch is applied."""
     take = BatchRunner._apply_sub_batch
 
     def with_work(runner: BatchRunner, *given: Any) -> None:
@@ -70,7 +70,7 @@ def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) 
     monkeypatch.setattr(BatchRunner, "_apply_sub_batch", with_work)
 
 
-def test_changes_while_a_batch_is_loaded(
+def test_changes_during_a_snapshot_in_sub_batches_equal_select(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,
@@ -82,48 +82,48 @@ def test_changes_while_a_batch_is_loaded(
         mirrored.run()
     mirrored.run()
     mirrored.assert_equal(*TABLES)
-    # A step has the parts of a few chunks.
+    # Sub-batches that only contain chunks end at the same binlog position.
     parts = Counter(str(step.last.position) for step in taken)
     assert max(parts.values()) >= 2
     assert len(taken) >= 6
     assert all(taken_ahead)
 
 
-def test_a_log_that_is_behind(
+def test_full_binlog_batch_contains_one_snapshot_sub_batch(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that has as much of the log as it may loads the rows of one step."""
     with killed_behind(2, monkeypatch):
         mirrored.run()
     mirrored.execute(*["UPDATE small SET v = v + 1"] * 5_000)
     taken.clear()
     mirrored.run()
     mirrored.assert_equal(*TABLES)
-    # The first batch is planned while the log is begun to be read, and has little of it. Of two
-    # tables in one batch each may have a step.
+    # The first batch is planned when little of the binlog has been read, and may contain a
+    # sub-batch of each of two tables.
     full = [step for step in taken if step.last.position.pos - step.first.position.pos > 6_000]
+    assert full
     assert all(count == 1 for count in Counter(str(step.last.position) for step in full).values())
 
 
 @pytest.fixture(params=CHECKPOINTS)
 def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Of the run behind each kill, and of the next; a new one loads all tables anew."""
+    """Return the checkpoints of successive runs; a new one starts a new snapshot."""
     return checkpoint_names(request.param)
 
 
 @pytest.mark.sample(4, group="kills")
-def test_a_kill_between_steps(
+def test_tables_equal_select_after_a_kill_between_snapshot_sub_batches(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,
     checkpoints: Iterator[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was loaded before it may be changed, moved, deleted or emptied when it comes again."""
+    """Rows applied before the kill may be changed, moved or deleted before they are read again."""
     work = changes(mirrored, ddl_seed)
     checkpoint = next(checkpoints)
     for number in (2, 3, 5):
-        # Batch 0, and the first chunk, are steps of their own.
+        # Batch 0 and the first chunk are separate sub-batches.
         with killed_behind(number, monkeypatch):
             mirrored.run(checkpoint)
         work()
@@ -135,10 +135,10 @@ def test_a_kill_between_steps(
     assert taken
 
 
-def test_tables_that_change_while_a_batch_is_loaded(
+def test_tables_equal_select_after_ddl_between_snapshot_sub_batches(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks behind the statement have other columns than those before it, and than the log."""
+    """Chunks after a statement have other columns than earlier chunks and the binlog so far."""
     statements = iter(
         [
             "ALTER TABLE t ADD w INT DEFAULT 5",
@@ -162,13 +162,12 @@ def test_tables_that_change_while_a_batch_is_loaded(
     mirrored.assert_equal(*TABLES, "later")
 
 
-def test_tables_that_have_rows_are_loaded_again(
+def test_reload_in_sub_batches_removes_rows_only_at_its_end(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],
     ddl_seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows that were deleted while nobody looked go when all others were loaded, and not before."""
     mirrored.run()
     mirrored.assert_equal(*TABLES)
     before = len(taken)

@@ -1,4 +1,4 @@
-"""Tables whose rows nobody tells behind a statement: DeltaMirror loads them again by itself."""
+"""DDL that changes rows without row events: DeltaMirror reloads the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILL = "INSERT INTO t VALUES (1, '1', 1), (2, '2', 2), (3, '3', 3), (4, '4', 4)
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """The table ``t`` with four rows, and one that stays as it is."""
+    """Return a mirror of the table ``t`` with four rows, and of two other tables."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     _fill(mirrored)
     return mirrored
@@ -35,7 +35,7 @@ def _fill(mirrored: MirroredDatabase) -> None:
     mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
 
 
-# What is done to the table, and what changes its rows behind that.
+# Statements on the table, and a change of its rows after them.
 CHANGED: list[tuple[list[str], str]] = [
     (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "UPDATE t SET w = 6 WHERE id = 2"),
     (["ALTER TABLE t MODIFY n VARCHAR(9)"], "UPDATE t SET n = 'x' WHERE id = 2"),
@@ -72,7 +72,7 @@ def changed(
     live_server: Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirroredDatabases]:
-    """All of `CHANGED` is done, in one batch or with a batch behind each statement."""
+    """Yield databases after `CHANGED`, read in one batch or in a batch per statement."""
     several = request.param == "several batches"
     folder = tmp_path_factory.mktemp("reloads")
     cases = MirroredDatabases(spark, live_server, folder, "changed", len(CHANGED))
@@ -114,7 +114,7 @@ def test_changes_after_reloads_are_equal_to_select(changed: MirroredDatabases) -
 
 @pytest.mark.parametrize("clause", ["DROP PARTITION p0", "TRUNCATE PARTITION p0"])
 def test_removed_partition_reloads_the_table(mirrored: MirroredDatabase, clause: str) -> None:
-    """Its rows go without a word, among them some that came in the same batch."""
+    """The binlog contains no deletes of its rows, some of which came in the same batch."""
     mirrored.execute(
         "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
         " PARTITION p1 VALUES LESS THAN (100))"
@@ -132,7 +132,7 @@ def test_removed_partition_reloads_the_table(mirrored: MirroredDatabase, clause:
 
 
 def test_replayed_batch_of_a_reload_is_equal_to_select(mirrored: MirroredDatabase) -> None:
-    """Spark's commits are lost: the batches of the statement and of the load come once more."""
+    """Spark's commit of the last batch is lost."""
     mirrored.run()
     mirrored.execute(
         "UPDATE t SET v = '9' WHERE id = 1",
@@ -168,7 +168,7 @@ def test_kill_at_each_commit_of_a_reload_loses_nothing(
     moment: Moment,
     commits: Iterable[int],
 ) -> None:
-    """Between the statement and the end of the load the process ends, at one commit of Delta's."""
+    """The process ends at one Delta commit between the statement and the end of the reload."""
     kills = KilledCommits(monkeypatch, mirrored.target("t"), moment)
     mirrored.run()
     killed = 0
@@ -194,10 +194,9 @@ def test_kill_at_each_commit_of_a_reload_loses_nothing(
 
 
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
-def test_kill_after_keyless_rows_counts_them_once(
+def test_keyless_rows_of_a_reload_are_applied_once_after_a_kill(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """They are counted, in a batch that began a load, and not counted again when it comes anew."""
     kills = KilledCommits(monkeypatch, mirrored.target("t"), "after")
     mirrored.run()
     mirrored.execute(
@@ -219,7 +218,7 @@ def test_kill_after_keyless_rows_counts_them_once(
 def test_ddl_during_a_snapshot_is_equal_to_select(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """The rows of chunks are read with columns that the log has not come to."""
+    """Chunks are read with columns that the binlog has not reached yet."""
     mirrored = MirroredDatabase(
         spark,
         live_server,
@@ -250,7 +249,7 @@ def test_ddl_during_a_snapshot_is_equal_to_select(
 
 
 def test_stopped_table_is_reloaded_with_another_key(mirrored: MirroredDatabase) -> None:
-    """Two of its rows have one value of the new key: a merge would keep both."""
+    """Two of its rows have the same new key: a merge would keep both."""
     mirrored.options["reloadAfterDdl"] = "false"
     values = ", ".join(f"({n}, {n % 9}, 'x')" for n in range(1, 40))
     mirrored.execute(

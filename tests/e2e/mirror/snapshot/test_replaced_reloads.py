@@ -1,4 +1,4 @@
-"""Statements that start a reload while an earlier one waits or goes on: the last one counts."""
+"""Statements that start a reload while an earlier one is pending or running: the last counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_engines
 
 _KEYLESS = "CREATE TABLE t (a INT, b INT, c VARCHAR(9), UNIQUE (a, b))"
 _KEYED = "CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(9))"
-# The table, and statements that change its rows or its key, one after another.
+# The table, and ALTER TABLE clauses that change its rows or its key, one after another.
 REPLACED: list[tuple[str, list[str]]] = [
     (_KEYLESS, ["MODIFY a INT NOT NULL", "MODIFY b INT NOT NULL"]),
     (_KEYLESS, ["MODIFY a INT NOT NULL", "ADD z INT NOT NULL DEFAULT 7"]),
@@ -36,7 +36,7 @@ REPLACED: list[tuple[str, list[str]]] = [
         "CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL, c VARCHAR(9), UNIQUE (b))",
         ["ADD z INT DEFAULT 7", "DROP PRIMARY KEY, MODIFY a BIGINT"],
     ),
-    # Rows that are gone on the server, and equal in the next key to one that is not.
+    # Rows that are deleted on the server have the next key of a row that is not.
     (
         _KEYED,
         [
@@ -61,7 +61,7 @@ def replaced(
     live_server: Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[MirroredDatabases]:
-    """All of `REPLACED` is done, and comes in a few batches or in many. No table is stopped."""
+    """Yield databases after `REPLACED`, read in large or small batches. No table is stopped."""
     folder = tmp_path_factory.mktemp("replaced_reloads")
     cases = MirroredDatabases(spark, live_server, folder, "replaced_reloads", len(REPLACED))
     for mirrored, (create, _) in zip(cases, REPLACED, strict=True):
@@ -86,12 +86,12 @@ def replaced(
 
 @contextmanager
 def _errors() -> Iterator[list[str]]:
-    """What the mirror logs as an error meanwhile."""
+    """Yield the messages that the mirror logs as errors during the block."""
     found: list[str] = []
     handler = logging.Handler(logging.ERROR)
-    # One method of one handler is replaced; a class would say no more.
+    # Only one method of one handler is replaced, so a subclass would add nothing.
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.query.batch_runner")
+    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.query.mirror_tables")
     logger.addHandler(handler)
     try:
         yield found
@@ -106,7 +106,7 @@ def test_replaced_reload_is_equal_to_select(replaced: MirroredDatabases, case: i
     replaced[case].assert_equal("t")
 
 
-def test_row_changes_after_the_reloads(replaced: MirroredDatabases) -> None:
+def test_row_changes_after_replaced_reloads_equal_select(replaced: MirroredDatabases) -> None:
     replaced.execute(
         "INSERT INTO t (a, b, c) VALUES (20, 20, 'new')",
         "UPDATE t SET c = 'w' WHERE a = 3",

@@ -1,7 +1,4 @@
-"""A server that was put back to an earlier state, and went on otherwise, behind a lost checkpoint.
-
-Its last file was begun when the one of before was, and ends before what the mirror has read of it.
-"""
+"""A server that was restored to an earlier state and then wrote other changes."""
 
 from __future__ import annotations
 
@@ -23,15 +20,15 @@ from helpers.servers.available import own_kind
 
 @pytest.fixture
 def put_back(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """A server, and what puts it back to where it was when `keep` was called."""
-    request.getfixturevalue(own_kind().name)  # it says what is missing
-    # A snapshot has what is on the disk.
+    """Yield a server, and an object that keeps and restores a copy of its data."""
+    request.getfixturevalue(own_kind().name)  # skips with the reason
+    # A disk snapshot contains only what is on the disk.
     with own_kind()(["--innodb-flush-log-at-trx-commit=1"]) as server:
         yield server, Snapshot(server, tmp_path / "snapshot")
 
 
 class Snapshot:
-    """The data of a server that goes on running, as a snapshot of its disk has it."""
+    """A copy of a running server's data, as a snapshot of its disk contains it."""
 
     def __init__(self, server: LocalServer, folder: Path) -> None:
         self._server, self._folder = server, folder
@@ -55,7 +52,7 @@ Where = Callable[[MirroredDatabase], Path]
 
 
 def _shop(spark: SparkSession, server: Server, folder: Path, *, is_log: bool) -> MirroredDatabase:
-    """A table without rows, and its mirror or its change log."""
+    """Return a mirror of an empty table, or its change log only."""
     server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
     mirrored = MirroredDatabase(spark, server, "shop", folder, startingOffset="earliest")
     if is_log:
@@ -64,7 +61,7 @@ def _shop(spark: SparkSession, server: Server, folder: Path, *, is_log: bool) ->
 
 
 def _insert(mirrored: MirroredDatabase, first: int, behind: int) -> None:
-    """Transactions of so many rows that some are read before the last ones come."""
+    """Insert rows in transactions so large that some are read before the last ones are written."""
     for number in range(first, behind):
         rows = ", ".join(f"({row})" for row in range(number * _ROWS, (number + 1) * _ROWS))
         mirrored.execute(f"INSERT INTO t VALUES {rows}")
@@ -81,7 +78,7 @@ of_each_kind = pytest.mark.parametrize(
 
 
 @of_each_kind
-def test_what_the_restored_server_lost_is_not_kept_in_silence(
+def test_restored_server_that_lost_applied_changes_is_rejected(
     spark: SparkSession,
     put_back: tuple[LocalServer, Snapshot],
     tmp_path: Path,
@@ -105,7 +102,7 @@ def test_what_the_restored_server_lost_is_not_kept_in_silence(
 
 
 @of_each_kind
-def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtures)
+def test_restored_server_that_lost_a_part_of_a_batch_stops_the_table(  # noqa: PLR0917 (fixtures)
     spark: SparkSession,
     put_back: tuple[LocalServer, Snapshot],
     tmp_path: Path,
@@ -113,13 +110,13 @@ def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtur
     where: Where,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The batch begins in what the server still has, and a step of it was not."""
+    """The server still has the start of the batch, but not a sub-batch that was applied."""
     with_short_steps(monkeypatch)
     server, snapshot = put_back
     mirrored = _shop(spark, server, tmp_path, is_log=is_log)
     mirrored.run()
     snapshot.keep()
-    # A server that starts begins a file: there both of its pasts go on, from the same number.
+    # A start of the server begins a new file, in which both histories continue, with one number.
     server.execute("FLUSH LOGS")
     _insert(mirrored, 0, 20)
     end = server.position()

@@ -1,4 +1,4 @@
-"""`snapshotWhere` limits loads and not the log: rows that the log brought survive a reload."""
+"""`snapshotWhere` limits snapshots but not changes: changed rows outside it survive a reload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 
 pytestmark = pytest.mark.both_engines
 
-# The columns of a key, the key, and its values of seven rows.
+# The columns of a key, the key, and its values in seven rows.
 KEYS: dict[str, tuple[str, str, list[str]]] = {
     "int": ("k INT", "k", ["-1", "0", "1", "2", "3", "2147483647", "-5"]),
     "bigint unsigned": (
@@ -62,8 +62,8 @@ KEYS: dict[str, tuple[str, str, list[str]]] = {
         ["1, 'a'", "1, 'b'", "2, 'a'", "2, 'b'", "3, ''", "4, 'x'", "4, 'y'"],
     ),
 }
-# Of the rows' values: those that the condition wants, and those that the log brings besides.
-_WANTED, _BROUGHT = "v >= 100", "v IN (2, 3)"
+# The rows in the snapshot.
+_WANTED = "v >= 100"
 
 
 @pytest.fixture
@@ -104,7 +104,9 @@ def _unlogged(mirrored: MirroredDatabase, statement: str) -> None:
         cursor.execute(statement)
 
 
-def test_a_reload_after_ddl_reads_what_the_condition_left_out(mirrored: MirroredDatabase) -> None:
+def test_reload_after_ddl_keeps_changed_rows_outside_snapshot_where(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute("UPDATE t SET n = 20 WHERE id = 2", "INSERT INTO t VALUES (5, 5), (102, 5)")
     mirrored.run()
     mirrored.execute(
@@ -117,7 +119,9 @@ def test_a_reload_after_ddl_reads_what_the_condition_left_out(mirrored: Mirrored
     assert _rows(mirrored) == _selected(mirrored, "id IN (2, 3) OR id >= 100")
 
 
-def test_a_reload_by_name_does_the_same(mirrored: MirroredDatabase) -> None:
+def test_requested_reload_keeps_changed_rows_outside_snapshot_where(
+    mirrored: MirroredDatabase,
+) -> None:
     mirrored.execute("UPDATE t SET n = 20 WHERE id < 4")
     mirrored.run()
     _unlogged(mirrored, "UPDATE t SET n = n + 5")
@@ -130,10 +134,9 @@ def test_a_reload_by_name_does_the_same(mirrored: MirroredDatabase) -> None:
     assert _rows(mirrored) == _selected(mirrored, "id IN (3, 6) OR id >= 100")
 
 
-def test_many_rows_that_the_condition_left_out(
+def test_many_rows_outside_snapshot_where_are_reloaded_by_one_task(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One connection and one merge are enough for all of them."""
     tasks: list[ChunkPartition] = []
 
     def counted(options: Options, task: ChunkPartition, *args: Any, **kwargs: Any) -> Any:
@@ -154,7 +157,7 @@ def test_many_rows_that_the_condition_left_out(
     assert sum(name in {"MERGE", "WRITE"} for name in operations) <= 3, operations
 
 
-def test_deleted_rows_that_are_kept_stay(
+def test_soft_deleted_rows_outside_snapshot_where_stay_after_a_reload(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     where = json.dumps({f"{database}.t": "id >= 100"})
@@ -175,10 +178,10 @@ def test_deleted_rows_that_are_kept_stay(
     assert {row["id"]: row["_deleted"] for row in found} == {2: False, 3: True, 4: True, 100: False}
 
 
-def test_a_table_without_a_key_is_stopped_and_goes_on_without_the_condition(
+def test_keyless_table_with_snapshot_where_stops_at_ddl_until_a_full_reload(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """Nothing tells which of its rows the condition left out."""
+    """Without a key, the mirror cannot know which rows the condition excluded."""
     where = json.dumps({f"{database}.t": "id >= 100"})
     mirrored = MirroredDatabase(
         spark, live_server, database, tmp_path, startingOffset="snapshot", snapshotWhere=where
@@ -205,7 +208,7 @@ def test_a_table_without_a_key_is_stopped_and_goes_on_without_the_condition(
 def keyed(
     spark: SparkSession, live_server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MirroredDatabase]:
-    """A table for each of `KEYS`, reloaded after the log brought two rows of each."""
+    """Yield a mirror of a table for each of `KEYS`, reloaded after changes of two excluded rows."""
     with new_database(live_server, "snapshot_where") as database:
         tables = {f"{database}.t{number}": _WANTED for number in range(len(KEYS))}
         mirrored = MirroredDatabase(
@@ -246,7 +249,9 @@ def keyed(
 
 
 @pytest.mark.parametrize("case", range(len(KEYS)), ids=[*KEYS])
-def test_keys_of_all_types_are_found(keyed: MirroredDatabase, case: int) -> None:
+def test_rows_outside_snapshot_where_are_reloaded_by_keys_of_any_type(
+    keyed: MirroredDatabase, case: int
+) -> None:
     table = f"t{case}"
     assert keyed.rows(table).column("c").to_pylist() == [7] * keyed.rows(table).num_rows
     found = sorted(row["v"] for row in keyed.rows(table).to_pylist())
@@ -259,7 +264,7 @@ def _values(mirrored: MirroredDatabase, table: str) -> list[int]:
 
 
 @pytest.mark.parametrize("option", ["snapshotWhere", "partition_by", "both right"])
-def test_a_name_of_no_table_is_rejected_before_anything_is_loaded(
+def test_unknown_table_in_snapshot_where_or_partition_by_is_rejected(
     option: str, spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -278,7 +283,7 @@ def test_a_name_of_no_table_is_rejected_before_anything_is_loaded(
         mirrored.run()
 
 
-def test_timestamps_are_compared_in_utc(
+def test_snapshot_where_compares_timestamps_in_utc(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     where = json.dumps({f"{database}.t": "at >= '2026-01-01 12:00:00'"})

@@ -22,7 +22,7 @@ ROWS = 2_000
 def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A table with rows for some batches, and a row that the log alone has brought: id 2."""
+    """Return a mirror of a table with rows for several batches; only a change added row 2."""
     mirrored = MirroredDatabase(
         spark,
         live_server,
@@ -58,7 +58,7 @@ def mirrored(
     ],
     ids=["one statement", "no key for a while"],
 )
-def test_a_key_that_changes_stops_the_table_until_it_is_loaded_in_full(
+def test_changed_key_with_snapshot_where_stops_the_table_until_a_full_reload(
     mirrored: MirroredDatabase, statements: list[str]
 ) -> None:
     mirrored.execute(*statements)
@@ -73,7 +73,7 @@ def test_a_key_that_changes_stops_the_table_until_it_is_loaded_in_full(
 
 
 @pytest.mark.parametrize("limited", ["first", "last"])
-def test_a_condition_in_one_part_of_a_snapshot(
+def test_reload_with_snapshot_where_in_only_one_part_equals_select(
     mirrored: MirroredDatabase, limited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that reads the other part of the snapshot does not have the option."""

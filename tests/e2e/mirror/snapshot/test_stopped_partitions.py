@@ -1,4 +1,4 @@
-"""A table that is loaded again after its folder was removed is made as a new one is."""
+"""A table whose folder was removed gets its partitions again by a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments that the commands share, and the options that these give."""
+"""Arguments that commands share, and the options that they set."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SERVER = ("--host", "db.invalid", "--user", "u")
 LAKE = ("--tables", "shop.*", "--target", "/lake/{database}/{table}")
 
 
-def test_arguments_that_are_not_given_are_no_options() -> None:
+def test_omitted_arguments_set_no_options() -> None:
     assert source_options("db", 3306, None, None, None) == {"host": "db", "port": "3306"}
 
 
-def test_arguments_and_other_options_are_together() -> None:
+def test_arguments_and_named_options_are_merged() -> None:
     found = source_options("db", 1, "u", Path("/run/p"), ["a=b=c", "d="], tables="shop.*")
     assert found == {
         "host": "db",
@@ -43,14 +43,14 @@ def test_arguments_and_other_options_are_together() -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_an_option_with_an_argument_of_its_own_is_rejected(command: tuple[str, ...]) -> None:
+def test_option_flag_for_a_dedicated_argument_is_rejected(command: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, [*command, "--option", "Host=other.invalid"])
     assert done.exit_code == 2
     assert done.stderr == "OptionError: --option host: use this command's own option for it\n"
 
 
 @pytest.mark.parametrize("given", ["secret", "=secret", ""])
-def test_another_form_than_a_pair_is_rejected_and_not_shown(given: str) -> None:
+def test_malformed_name_value_pair_is_rejected_without_showing_it(given: str) -> None:
     with pytest.raises(OptionError, match=r"^--conf: expected name=value") as caught:
         pairs("--conf", [given])
     assert "secret" not in str(caught.value)

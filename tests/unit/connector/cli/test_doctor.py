@@ -1,4 +1,4 @@
-"""What `doctor` prints of its findings, and its exit codes."""
+"""The output of `doctor` and its exit codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _printed(*findings: Finding, width: int = 60) -> str:
     return text.getvalue()
 
 
-def test_each_finding_has_a_line_and_the_count_is_last() -> None:
+def test_doctor_prints_one_line_per_finding_and_the_counts_last() -> None:
     lines = _printed(*FINDINGS).splitlines()
     assert [line.split()[:2] for line in lines[1:5]] == [
         ["ok", "binlog"],
@@ -39,18 +39,18 @@ def test_each_finding_has_a_line_and_the_count_is_last() -> None:
     assert lines[-1] == "1 stop, 2 warning, 1 ok"
 
 
-def test_names_of_a_server_are_text() -> None:
+def test_doctor_escapes_control_characters_and_keeps_markup_as_text() -> None:
     text = _printed(*FINDINGS)
     assert "[red]a\\x1b[2J (expected: b)" in text
     assert "\x1b" not in text
 
 
-def test_statements_can_be_pasted_whatever_the_width() -> None:
+def test_statement_wider_than_the_terminal_is_printed_unwrapped() -> None:
     long = f"ALTER TABLE `{'t' * 200}` ENGINE = InnoDB"
     assert f"\n{long};\n" in _printed(Finding("warning", "x", statements=(long,), check="y"))
 
 
-def test_remedies_are_sql_with_comments() -> None:
+def test_doctor_remedies_are_sql_statements_with_comments() -> None:
     lines = remedies_of(FINDINGS)
     assert [line for line in lines if not line.startswith("SET @s")] == [
         "-- keys",
@@ -62,7 +62,7 @@ def test_remedies_are_sql_with_comments() -> None:
     assert all(line.startswith("-- ") or line.endswith(";") for line in lines)
 
 
-def test_without_remedies_nothing_is_to_type() -> None:
+def test_findings_without_statements_print_no_mysql_client_hint() -> None:
     assert "mysql client" not in _printed(FINDINGS[0], FINDINGS[3])
 
 
@@ -79,13 +79,15 @@ def test_without_remedies_nothing_is_to_type() -> None:
         ["--password-file", "/nowhere/at/all"],
     ],
 )
-def test_a_wrong_argument_ends_with_2(more: list[str]) -> None:
+def test_doctor_with_wrong_argument_exits_with_2(more: list[str]) -> None:
     done = CliRunner().invoke(app, ["doctor", "--host", "db.invalid", "--user", "u", *more])
     assert done.exit_code == 2
     assert done.stderr.startswith("OptionError: ")
 
 
-def test_a_server_that_does_not_answer_ends_with_1(tmp_path: object) -> None:
+def test_doctor_with_unreachable_server_exits_with_1_and_checks_the_target(
+    tmp_path: object,
+) -> None:
     address = ["--host", "127.0.0.1", "--port", str(free_port()), "--user", "u"]
     target = ["--target", f"{tmp_path}/lake/{{database}}/{{table}}"]
     done = CliRunner().invoke(app, ["doctor", *address, *target, "--json"])

@@ -1,4 +1,4 @@
-"""``inspect`` as it is called: selections, forms of output, and what ends it."""
+"""The command ``inspect``: selections, output formats and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def objects(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(text) for text in shown.stdout.splitlines()]
 
 
-def test_each_event_is_a_line() -> None:
+def test_inspect_prints_one_line_per_event() -> None:
     shown = inspect(TRANSACTIONS)
     assert shown.exit_code == 0
     file, heading, first, *_ = shown.stdout.splitlines()
@@ -42,7 +42,7 @@ def test_each_event_is_a_line() -> None:
     assert len(shown.stdout.splitlines()) == 2 + len(objects(TRANSACTIONS))
 
 
-def test_json_has_one_object_for_each_event_with_its_rows() -> None:
+def test_inspect_json_has_one_object_per_event_with_its_rows() -> None:
     found = objects(TRANSACTIONS, "-v")
     rows = [each for each in found if "op" in each]
     assert rows
@@ -54,17 +54,17 @@ def test_json_has_one_object_for_each_event_with_its_rows() -> None:
     assert sum(end["rows"] for end in ends) == sum(each["rows"] for each in rows)
 
 
-def test_files_are_shown_in_the_order_in_which_they_are_given() -> None:
+def test_inspect_shows_files_in_the_given_order() -> None:
     found = objects(*GTIDS)
     assert [*dict.fromkeys(each["file"] for each in found)] == [path.name for path in GTIDS]
     found = objects(DATA / "relay57" / "relay-bin.00000[23]")
     assert {each["file"] for each in found} == {"relay-bin.000002", "relay-bin.000003"}
 
 
-def test_tables_select_their_rows_and_the_events_around_them() -> None:
+def test_tables_option_selects_rows_with_their_transactions_and_ddl() -> None:
     found = objects(TRANSACTIONS, "--tables", "*.chi")
     assert {each["table"] for each in found if "table" in each} == {"chi"}
-    # The transaction of each, from its first event to its last.
+    # The last transaction is complete, from its first event to its last.
     types = [each["type"] for each in found if each["tx_pos"] == found[-1]["tx_pos"]]
     assert types[:2] == ["ANONYMOUS_GTID", "QUERY"]
     assert types[-1] == "XID"
@@ -72,14 +72,14 @@ def test_tables_select_their_rows_and_the_events_around_them() -> None:
     assert not any("create table par" in each.get("query", "") for each in found)
 
 
-def test_positions_limit_what_is_shown() -> None:
+def test_start_and_stop_position_limit_the_events_shown() -> None:
     whole = objects(TRANSACTIONS)
     first, behind = (whole[at]["tx_pos"] for at in (6, 20))
     part = objects(TRANSACTIONS, "--start-position", first, "--stop-position", behind)
     assert part == [each for each in whole if first <= each["pos"] < behind]
 
 
-def test_times_select_whole_transactions() -> None:
+def test_stop_and_start_datetime_split_the_events_shown() -> None:
     path = DATA / "binlogs57" / "random_ddl_177.001.binlog"
     times = sorted({each["time"] for each in objects(path)})
     assert len(times) > 1
@@ -89,7 +89,7 @@ def test_times_select_whole_transactions() -> None:
     assert all(each["time"] < times[-1] for each in before)
 
 
-def test_gtids_select_transactions() -> None:
+def test_include_and_exclude_gtids_select_complementary_transactions() -> None:
     whole = [each for each in objects(GTIDS[0]) if "gtid" in each]
     uuid, _, number = whole[-1]["gtid"].rpartition(":")
     chosen = f"{uuid}:4-5"
@@ -100,13 +100,13 @@ def test_gtids_select_transactions() -> None:
     assert sorted(each["pos"] for each in included + excluded) == [each["pos"] for each in whole]
 
 
-def test_compressed_files_are_shown_as_what_they_contain(tmp_path: Path) -> None:
+def test_compressed_file_is_shown_like_the_plain_file(tmp_path: Path) -> None:
     packed = tmp_path / f"{TRANSACTIONS.name}.gz"
     packed.write_bytes(gzip.compress(TRANSACTIONS.read_bytes()))
     assert inspect("-v", packed).stdout == inspect("-v", TRANSACTIONS).stdout
 
 
-def test_a_file_that_ends_inside_an_event_is_shown_up_to_it(tmp_path: Path) -> None:
+def test_file_cut_inside_an_event_is_shown_up_to_that_event(tmp_path: Path) -> None:
     cut = tmp_path / TRANSACTIONS.name
     cut.write_bytes(TRANSACTIONS.read_bytes()[:-7])
     shown = inspect(cut)
@@ -145,7 +145,7 @@ def no_binlog(folder: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("form", [[], ["-v", "--json"], ["--hexdump"], ["--stats"]])
-def test_what_cannot_be_read_is_one_line_after_everything_before_it(
+def test_unreadable_file_gives_a_one_line_error_after_the_readable_events(
     make: Any, error: str, form: list[str], tmp_path: Path
 ) -> None:
     path = make(tmp_path)
@@ -173,7 +173,9 @@ def test_what_cannot_be_read_is_one_line_after_everything_before_it(
         (["--host", "localhost", "--option", "tables"], "expected name=value"),
     ],
 )
-def test_a_wrong_argument_is_one_line(arguments: list[object], error: str) -> None:
+def test_inspect_with_wrong_argument_gives_a_one_line_error(
+    arguments: list[object], error: str
+) -> None:
     shown = inspect(*arguments)
     assert shown.exit_code == 2
     (told,) = shown.stderr.splitlines()
@@ -182,13 +184,13 @@ def test_a_wrong_argument_is_one_line(arguments: list[object], error: str) -> No
 
 
 @pytest.mark.parametrize("flag", ["--start-position", "--stop-position"])
-def test_a_position_before_the_first_event_is_a_wrong_argument(flag: str) -> None:
+def test_inspect_rejects_a_negative_position(flag: str) -> None:
     shown = inspect(TRANSACTIONS, flag, "-4")
     assert shown.exit_code == 2
     assert flag in shown.stderr
 
 
-def test_a_report_is_written_next_to_the_numbers(tmp_path: Path) -> None:
+def test_report_option_writes_html_and_prints_nothing_without_stats(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     (told,) = objects(TRANSACTIONS, "--stats", "--report", page)
     assert told["transactions"] > 20
@@ -196,7 +198,7 @@ def test_a_report_is_written_next_to_the_numbers(tmp_path: Path) -> None:
     assert inspect(TRANSACTIONS, "--report", page).stdout == ""
 
 
-def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_unwritable_report_path_gives_a_one_line_error(tmp_path: Path) -> None:
     page = tmp_path / "missing" / "report.html"
     shown = inspect(TRANSACTIONS, "--report", page)
     assert shown.exit_code == 1
@@ -204,7 +206,7 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["binlogs57/charsets.001.binlog", "binlogs97/strings.001.binlog"])
-def test_json_is_utf_8_in_every_locale(name: str) -> None:
+def test_inspect_json_is_utf_8_in_an_ascii_locale(name: str) -> None:
     command = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "inspect"]
     ascii_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(
@@ -219,7 +221,7 @@ def test_json_is_utf_8_in_every_locale(name: str) -> None:
     assert [json.loads(text) for text in lines] == objects(DATA / name, "-v")
 
 
-def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
+def test_inspect_exits_without_an_error_message_when_its_pipe_is_closed() -> None:
     command = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main", "inspect"]
     path = DATA / "binlogs57" / "json_docs.001.binlog"
     with subprocess.Popen(
@@ -241,7 +243,7 @@ print({"pyspark", "deltalake"} & set(sys.modules), file=sys.stderr)
 """
 
 
-def test_files_are_inspected_without_spark() -> None:
+def test_inspect_of_files_imports_neither_pyspark_nor_deltalake() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, str(TRANSACTIONS)],
         capture_output=True,
@@ -252,7 +254,7 @@ def test_files_are_inspected_without_spark() -> None:
     assert (done.returncode, done.stderr) == (0, "set()\n")
 
 
-def test_a_log_is_found_in_a_folder(tmp_path: Path) -> None:
+def test_inspect_of_a_folder_shows_its_binlog_files(tmp_path: Path) -> None:
     for path in GTIDS:
         shutil.copy(path, tmp_path)
     assert objects(tmp_path) == objects(*GTIDS)

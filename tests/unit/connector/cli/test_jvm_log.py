@@ -1,4 +1,4 @@
-"""What is left of the lines that a JVM writes, and that it never stands still for them."""
+"""Log lines of a JVM: they are filtered, and never block the JVM."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ TRACE = [
 BEHIND = ["2026-11-23 16:34:07,001 INFO pyspark_mysqlbinlog: another process still runs\n"]
 
 
-def test_the_greeting_and_the_trace_of_the_ended_query_are_left_out() -> None:
+def test_jvm_startup_lines_and_trace_of_a_terminated_query_are_dropped() -> None:
     found = relevant_lines([*GREETING, *TOLD, *TRACE, *BEHIND])
     assert list(found) == [line.rstrip("\n") for line in TOLD + BEHIND]
 
 
-def test_a_trace_of_anything_else_stays() -> None:
+def test_stack_trace_of_another_jvm_error_is_kept() -> None:
     lines = ["26/11/23 16:34:06 ERROR Utils: Uncaught exception in thread x\n", *TRACE]
     assert list(relevant_lines(lines)) == [line.rstrip("\n") for line in lines]
 
@@ -54,7 +54,7 @@ def _fails(line: str) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_process_started_within_is_heard_and_never_stands_still(*, fails: bool) -> None:
+def test_subprocess_stderr_is_forwarded_and_never_blocks_the_process(*, fails: bool) -> None:
     told: list[str] = []
     tell: Callable[[str], None] = _fails if fails else told.append
     with jvm_lines_to(tell):

@@ -1,4 +1,4 @@
-"""What the command line says of itself, and what it imports to say it."""
+"""Help and version of the command line, and the modules that they import."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ app(prog_name="pyspark-mysqlbinlog")
 """
 
 
-def test_version_is_that_of_the_package() -> None:
+def test_version_option_prints_the_package_version() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert shown.exit_code == 0
     assert shown.stdout == f"pyspark-mysqlbinlog {version('pyspark-mysqlbinlog')}\n"
 
 
 @pytest.mark.parametrize("command", SUMMARIES)
-def test_every_option_has_help_and_a_heading(command: str) -> None:
+def test_every_command_line_option_has_help_and_a_heading(command: str) -> None:
     function = command_function(command)
     hints = typing.get_type_hints(function, include_extras=True)
     for name in inspect.signature(function).parameters:
@@ -43,14 +43,14 @@ def test_every_option_has_help_and_a_heading(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", SUMMARIES)
-def test_a_summary_is_the_first_line_of_the_help(command: str) -> None:
+def test_command_summary_is_the_first_line_of_its_docstring(command: str) -> None:
     documentation = inspect.getdoc(command_function(command))
     assert documentation is not None
     assert documentation.splitlines()[0] == SUMMARIES[command]
 
 
 @pytest.mark.parametrize("command", SUMMARIES)
-def test_help_has_each_flag_below_its_heading(command: str) -> None:
+def test_command_help_has_each_heading_once(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"]).stdout
     headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
     hints = typing.get_type_hints(command_function(command), include_extras=True)
@@ -84,7 +84,7 @@ def _imported_by(*typed: str) -> set[str]:
     return {*imported.split()}
 
 
-def test_an_unknown_command_ends_with_2() -> None:
+def test_unknown_command_exits_with_2() -> None:
     done = CliRunner().invoke(app, ["igest"])
     assert done.exit_code == 2
     assert "No such command 'igest'" in done.stderr

@@ -1,4 +1,4 @@
-"""The ports of `ingest`: which servers there are, and what is wrong before Spark starts."""
+"""The ports of `ingest`: their servers, and errors before Spark starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOME = "127.0.0.1"
         ((0, 0), [["/metrics"], ["/"]]),
     ],
 )
-def test_each_page_has_a_server(
+def test_each_monitoring_port_has_a_server_for_its_page(
     ports: tuple[int | None, int | None], paths: list[list[str]]
 ) -> None:
     servers = bind(QueryWatch("q"), HOME, metrics_port=ports[0], status_port=ports[1])
@@ -37,7 +37,7 @@ def test_each_page_has_a_server(
         server.server_close()
 
 
-def test_one_port_serves_both_pages() -> None:
+def test_one_port_for_metrics_and_status_serves_both_pages() -> None:
     with socket.socket() as free:
         free.bind((HOME, 0))
         port = free.getsockname()[1]
@@ -46,7 +46,7 @@ def test_one_port_serves_both_pages() -> None:
     server.server_close()
 
 
-def test_metrics_have_the_name_of_the_query() -> None:
+def test_metrics_are_labeled_with_the_query_name() -> None:
     watch = QueryWatch("", SimpleNamespace(progress=MirrorProgress(), stopped={}))
     servers = bind(watch, HOME, metrics_port=0, status_port=0)
     metrics, status = (page for server in servers for page in server.pages.values())
@@ -63,7 +63,7 @@ def test_metrics_have_the_name_of_the_query() -> None:
     ("package", "has_it"),
     [(None, False), ("opentelemetry/proto", False), ("opentelemetry/metrics", True)],
 )
-def test_opentelemetry_is_there_if_its_api_is(
+def test_opentelemetry_is_detected_only_with_its_metrics_package(
     package: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_it: bool
 ) -> None:
     if package is not None:
@@ -84,7 +84,7 @@ def invoked(folder: Path, *more: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("flag", ["--metrics-port", "--status-port"])
-def test_a_port_in_use_is_one_line(tmp_path: Path, flag: str) -> None:
+def test_monitoring_port_in_use_gives_a_one_line_error(tmp_path: Path, flag: str) -> None:
     with socket.create_server((HOME, 0)) as taken:
         port = taken.getsockname()[1]
         code, output = invoked(tmp_path, flag, str(port))
@@ -96,23 +96,25 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, flag: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["203.0.113.7", "host.invalid"])
-def test_an_address_of_another_machine_is_one_line(tmp_path: Path, address: str) -> None:
+def test_listen_address_of_another_machine_gives_a_one_line_error(
+    tmp_path: Path, address: str
+) -> None:
     code, output = invoked(tmp_path, "--status-port", "0", "--listen-address", address)
     assert code == 2
     assert output.startswith(f"OptionError: --status-port: cannot listen at {address}:0 (")
     assert output.count("\n") == 1
 
 
-def test_a_number_that_is_no_port_is_rejected(tmp_path: Path) -> None:
+def test_metrics_port_above_65535_is_rejected(tmp_path: Path) -> None:
     code, output = invoked(tmp_path, "--metrics-port", "65536")
     assert code == 2
     assert "65535" in output
 
 
-def test_prometheus_client_that_is_missing_is_named(
+def test_metrics_port_without_prometheus_client_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What is None there can't be imported.
+    # As if the package was not installed.
     monkeypatch.setattr("pyspark_mysqlbinlog.connector.cli.monitoring.find_spec", lambda _: None)
     monkeypatch.delitem(sys.modules, "prometheus_client", raising=False)
     code, output = invoked(tmp_path, "--metrics-port", "0")

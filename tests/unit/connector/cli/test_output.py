@@ -1,4 +1,4 @@
-"""What is shown of a mirror's progress: lines of text, of JSON, and a table in a terminal."""
+"""Display of a mirror's progress: lines of text, lines of JSON, and a table in a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = 1_700_000_000.0
 def batch(
     number: int, committed_at: float = NOW, *, in_snapshot: int = 0, **rows: int
 ) -> BatchProgress:
-    """A batch of a second, with so many changes of tables of `shop`."""
+    """Return a batch of one second with this number of changes per table of `shop`."""
     parts = {f"shop.{name}": TableBatch(n, 0, n * 10, 0.5, 1.25) for name, n in rows.items()}
     count = sum(rows.values())
     return BatchProgress(number, count, 1.0, committed_at, "bin.000007", 4711, in_snapshot, parts)
@@ -56,7 +56,7 @@ IN_SNAPSHOT = MirrorProgress(
 )
 
 
-def test_json_has_each_table_and_what_is_stopped() -> None:
+def test_progress_json_lists_tables_of_the_batch_and_stopped_tables() -> None:
     text = as_json(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
     assert text.isascii()
     assert json.loads(text) == {
@@ -85,7 +85,7 @@ def test_json_has_each_table_and_what_is_stopped() -> None:
     assert "stopped" not in json.loads(as_json(alone.batches[0], alone))
 
 
-def test_text_shows_snapshot_and_lag() -> None:
+def test_progress_text_shows_snapshot_and_lag() -> None:
     line = as_text(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
     assert line.partition(" batch ")[2] == (
         "4: 1,570 rows in 2.0 s, lag 2.5 s, up to bin.000007:4711; snapshot of 2 tables,"
@@ -96,7 +96,9 @@ def test_text_shows_snapshot_and_lag() -> None:
     assert line.endswith(" batch 5: 1 row in 1.0 s, lag 1.2 s, up to bin.000007:4711")
 
 
-def test_each_batch_with_rows_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_with_rows_or_end_of_snapshot_print_one_line_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     batches = [
         batch(0, in_snapshot=1),
         batch(1, in_snapshot=1, a=2),
@@ -117,10 +119,10 @@ def test_each_batch_with_rows_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_rates_are_of_late() -> None:
+def test_row_rates_count_only_recent_batches() -> None:
     batches = (batch(1, NOW - 60, a=900), batch(2, NOW - 9, a=10, b=5), batch(3, NOW - 1, a=20))
     assert recent_rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
-    # One that took longer than the window, as in a load.
+    # A batch that took longer than the window, as in a snapshot.
     long = replace(batch(1, NOW, a=3000), duration_seconds=30.0)
     assert recent_rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
     assert recent_rates(MirrorProgress({}, batches), NOW + 60) == {}
@@ -133,10 +135,10 @@ def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list
     return console.file.getvalue().splitlines()
 
 
-def test_the_table_has_a_line_for_each_table() -> None:
+def test_terminal_table_has_one_line_per_table_with_stopped_ones_first() -> None:
     head, *lines, foot = shown(IN_SNAPSHOT)
     assert head.split() == ["table", "state", "rows", "rows/s", "bytes", "lag"]
-    # What is wrong comes first, then what is being loaded.
+    # Stopped tables come first, then tables in snapshot.
     assert [line.split()[0] for line in lines] == [
         "shop.keyless",
         "shop.orders",
@@ -156,8 +158,8 @@ def test_the_table_has_a_line_for_each_table() -> None:
     assert foot.strip() == "batch 4, up to bin.000007:4711"
 
 
-def test_a_narrow_terminal_has_a_line_for_each_table() -> None:
-    """A bar that has no place would be told in pieces, one below the other."""
+def test_narrow_terminal_keeps_one_line_per_table() -> None:
+    """A progress bar would be wrapped over several lines, so only its percentage is shown."""
     head, _, *lines, _ = shown(IN_SNAPSHOT, width=70)
     assert head.split() == ["table", "state", "rows", "rows/s", "lag"]
     orders = ["shop.orders", "snapshot", "25%,", "20", "s", "left", "1,500", "150", "2.5", "s"]
@@ -168,14 +170,14 @@ def test_a_narrow_terminal_has_a_line_for_each_table() -> None:
     ]
 
 
-def test_of_many_tables_those_are_shown_that_matter() -> None:
+def test_terminal_table_over_its_limit_shows_the_most_active_tables() -> None:
     tables = {f"shop.t{n}": TableProgress(n) for n in range(1000)}
     *lines, foot = shown(MirrorProgress(tables, (batch(9, t7=5, t500=50),)), most=3)[1:]
     assert [line.split()[0] for line in lines] == ["shop.t500", "shop.t7", "shop.t0"]
     assert foot.strip() == "and 997 more tables; batch 9, up to bin.000007:4711"
 
 
-def test_the_terminal_keeps_the_log_and_the_last_table() -> None:
+def test_live_table_leaves_log_lines_and_the_last_table_on_screen() -> None:
     file = StringIO()
     console = Console(file=file, force_terminal=True, width=120, height=30, color_system=None)
     with LiveTable(console) as live:

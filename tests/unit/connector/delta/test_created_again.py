@@ -1,4 +1,4 @@
-"""A table that is dropped and created again, whose Delta table was removed in between."""
+"""A table that is dropped and created again, after its Delta table was removed."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return mirrored
 
 
-def test_a_folder_that_is_removed_after_the_drop(mirrored: TableBatches) -> None:
+def test_recreated_table_with_folder_removed_after_drop_is_replicated(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(300, versions=[(4, TABLE), (250, GONE)], load=SnapshotState())
     shutil.rmtree(mirrored.folder)
     mirrored.again()
     row = change("c", 360, {"id": 2, "v": 2})
-    # Of a table that is gone where a batch begins the batch has no version.
+    # A batch has no version of a table that does not exist at its start.
     mirrored.batch(400, row, versions=[(350, TABLE)], load=SnapshotState())
     assert mirrored.rows() == [(2, 2)]
 
 
-def test_a_folder_that_is_removed_without_a_drop(mirrored: TableBatches) -> None:
+def test_folder_removed_without_a_drop_stops_the_table(mirrored: TableBatches) -> None:
     shutil.rmtree(mirrored.folder)
     mirrored.again()
     with pytest.raises(MirrorError, match="no longer exists"):

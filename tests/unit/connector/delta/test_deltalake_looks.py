@@ -1,4 +1,4 @@
-"""When a table of delta-rs is looked at anew: not at each read, and where it must be."""
+"""Refreshes of a delta-rs table after commits of other writers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def target(tmp_path: Path) -> DeltalakeTarget:
     return target
 
 
-def test_a_commit_whose_answer_is_lost_is_its_own(
+def test_commit_whose_response_is_lost_is_recognized_as_own(
     target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(_: DeltaTable, given: pa.Table, **more: Any) -> None:
@@ -50,7 +50,7 @@ def test_a_commit_whose_answer_is_lost_is_its_own(
     assert target.count() == 5
 
 
-def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarget) -> None:
+def test_rows_are_read_after_others_compacted_and_vacuumed(target: DeltalakeTarget) -> None:
     other = DeltaTable(target.uri)
     other.optimize.compact()
     other.vacuum(0, enforce_retention_duration=False, dry_run=False)
@@ -61,7 +61,7 @@ def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarg
 def _once_before(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str, write: Callable[[], object]
 ) -> None:
-    """Have something else commit in the moment before a call."""
+    """Call `write` once, immediately before the next call of a method."""
     call = getattr(owner, name)
     writes = iter([write])
 
@@ -72,10 +72,10 @@ def _once_before(
     monkeypatch.setattr(owner, name, interrupted)
 
 
-def test_a_commit_between_two_looks_at_what_others_did(
+def test_append_succeeds_if_another_writer_commits_during_history_check(
     target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """delta-rs lists the commits after the version that it has, too."""
+    """delta-rs also lists the commits after the version that it has loaded."""
     other = DeltalakeEngine().target(target.uri)
     assert other.compact()
     _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))
@@ -83,7 +83,7 @@ def test_a_commit_between_two_looks_at_what_others_did(
     assert target.count() == 4
 
 
-def test_a_change_of_rows_before_a_commit_between_two_looks(
+def test_foreign_delete_before_commit_during_history_check_is_rejected(
     target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = DeltalakeEngine().target(target.uri)
@@ -93,7 +93,7 @@ def test_a_change_of_rows_before_a_commit_between_two_looks(
         target.append(rows(9), CommitMarker(LOG, 200))
 
 
-def test_a_commit_before_the_properties_that_a_commit_needs(
+def test_properties_set_by_others_before_own_property_commit_are_preserved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     columns = pa.schema([pa.field("n", pa.decimal128(20)), pa.field(SEQ, SEQ_TYPE)])

@@ -1,4 +1,4 @@
-"""Snapshots with a condition that a key change or a restart without the condition meets."""
+"""Snapshots with a condition, during which the key changes or the condition is removed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def row(pos: int, **image: int) -> Change:
 
 
 def chunk(after: str | None = None, upto: str | None = None) -> SnapshotState:
-    """One chunk; the snapshot goes on if it has an end."""
+    """Return the state after one chunk; the snapshot continues if the chunk has an end."""
     begin, end = ((each,) if each else None for each in (after, upto))
     rest = (TableSnapshotState(NAME, "key", end),) if end else ()
     return SnapshotState(pending=rest, chunks=(Chunk(NAME, "key", begin, end),))
 
 
 def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
-    """What the server shows of the rows that are asked for; the conditions are kept."""
+    """Answer each query for excluded rows with `rows`; return the list of its conditions."""
     asked: list[str] = []
 
     def rows_where(condition: str) -> tuple[pa.Table, ImageStore]:
@@ -52,7 +52,7 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
 
 @pytest.fixture
 def mirrored(tmp_path: Path) -> TableBatches:
-    """Snapshots of the table have a condition, and the log has brought a row that it leaves out."""
+    """Return a table with a snapshot condition and a binlog row that the condition excludes."""
     mirrored = TableBatches(tmp_path)
     answers(mirrored)
     brought = change("c", 120, {"id": 2, "v": 2})
@@ -60,7 +60,9 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return mirrored
 
 
-def test_a_key_that_changes_keeps_rows_that_the_condition_left_out(mirrored: TableBatches) -> None:
+def test_key_change_with_rows_outside_snapshot_condition_stops_the_table(
+    mirrored: TableBatches,
+) -> None:
     told = change("ddl", 150, query=ALTER)
     versions = [(4, BEFORE), (160, WIDER)]
     with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
@@ -68,7 +70,7 @@ def test_a_key_that_changes_keeps_rows_that_the_condition_left_out(mirrored: Tab
     assert mirrored.rows() == [(2, 2)]
 
 
-def test_a_key_that_comes_keeps_rows_that_the_condition_left_out(tmp_path: Path) -> None:
+def test_added_key_with_rows_outside_snapshot_condition_stops_the_table(tmp_path: Path) -> None:
     mirrored = TableBatches(tmp_path)
     answers(mirrored)
     brought = change("c", 120, {"id": 2, "v": 2})
@@ -80,7 +82,9 @@ def test_a_key_that_comes_keeps_rows_that_the_condition_left_out(tmp_path: Path)
     assert mirrored.rows() == [(2, 2)]
 
 
-def test_a_stopped_table_whose_key_has_changed_is_not_emptied(mirrored: TableBatches) -> None:
+def test_reload_of_stopped_table_with_changed_key_keeps_rows_outside_condition(
+    mirrored: TableBatches,
+) -> None:
     mirrored.table.stop(MirrorError("for a test"), mirrored.last)
     mirrored.batch(170, versions=[(4, BEFORE), (160, WIDER)], load=DONE)
     with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
@@ -88,7 +92,9 @@ def test_a_stopped_table_whose_key_has_changed_is_not_emptied(mirrored: TableBat
     assert mirrored.rows() == [(2, 2)]
 
 
-def test_without_rows_of_before_the_key_may_change(tmp_path: Path) -> None:
+def test_key_change_without_earlier_rows_is_allowed_under_snapshot_condition(
+    tmp_path: Path,
+) -> None:
     mirrored = TableBatches(tmp_path)
     answers(mirrored)
     mirrored.batch(140, versions=[(4, BEFORE)], load=SnapshotState(pending=pending(1).pending))
@@ -99,8 +105,10 @@ def test_without_rows_of_before_the_key_may_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limited", [1, 2])
-def test_a_condition_in_a_part_of_the_snapshot(mirrored: TableBatches, limited: int) -> None:
-    """One of its two chunks was read by a process with a condition."""
+def test_rows_excluded_by_condition_on_one_chunk_are_read_at_snapshot_end(
+    mirrored: TableBatches, limited: int
+) -> None:
+    """Only one of the two chunks was read by a process with a condition."""
     asked = answers(mirrored, row(400, id=2, v=77))
     rows_where = mirrored.rows_where
     versions = [(4, BEFORE)]
@@ -115,7 +123,7 @@ def test_a_condition_in_a_part_of_the_snapshot(mirrored: TableBatches, limited: 
     assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
-def test_no_condition_asks_nothing(mirrored: TableBatches) -> None:
+def test_snapshot_without_condition_reads_no_excluded_rows(mirrored: TableBatches) -> None:
     asked = answers(mirrored)
     mirrored.is_limited = False
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=chunk())

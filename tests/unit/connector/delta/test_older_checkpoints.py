@@ -1,4 +1,4 @@
-"""Snapshots whose Delta table is newer than the checkpoint: it was copied later."""
+"""Snapshots of which the Delta table is newer than the restored checkpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def created(pos: int, number: int, v: int) -> Change:
 
 
 def chunk(after: int | None, upto: int | None, reload: str = "") -> SnapshotState:
-    """One chunk; the snapshot goes on if it has an end."""
+    """Return the state after one chunk; the snapshot continues if the chunk has an end."""
     begin, end = (None if each is None else (str(each),) for each in (after, upto))
     rest = (TableSnapshotState(NAME, "key", end),) if end else ()
     return SnapshotState(pending=rest, chunks=(Chunk(NAME, "key", begin, end),), reload=reload)
@@ -41,7 +41,7 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return TableBatches(tmp_path)
 
 
-def test_a_reload_in_a_batch_whose_number_the_table_has(mirrored: TableBatches) -> None:
+def test_reload_under_older_checkpoint_is_applied_to_newer_table(mirrored: TableBatches) -> None:
     mirrored.batch(200, created(110, 2, 2), versions=VERSIONS, load=DONE)
     copy = mirrored.checkpoint()
     mirrored.batch(300, created(210, 3, 3), versions=VERSIONS, load=DONE)
@@ -52,7 +52,7 @@ def test_a_reload_in_a_batch_whose_number_the_table_has(mirrored: TableBatches) 
     assert mirrored.rows() == [(2, 77), (3, 3), (4, 4)]
 
 
-def test_a_reload_that_replaces_another_one_in_the_same_batch(mirrored: TableBatches) -> None:
+def test_different_reload_in_a_replayed_batch_is_applied(mirrored: TableBatches) -> None:
     mirrored.batch(200, created(110, 2, 2), versions=VERSIONS, load=DONE)
     copy = mirrored.checkpoint()
     mirrored.batch(200, row(200, 2, 3), versions=VERSIONS, load=chunk(None, None, "one"))
@@ -61,7 +61,7 @@ def test_a_reload_that_replaces_another_one_in_the_same_batch(mirrored: TableBat
     assert mirrored.rows() == [(2, 77)]
 
 
-def test_a_stopped_table_comes_back_by_such_a_reload(mirrored: TableBatches) -> None:
+def test_reload_under_older_checkpoint_resumes_stopped_table(mirrored: TableBatches) -> None:
     mirrored.batch(200, created(110, 2, 2), versions=VERSIONS, load=DONE)
     copy = mirrored.checkpoint()
     mirrored.batch(300, created(210, 3, 3), versions=VERSIONS, load=DONE)
@@ -74,7 +74,9 @@ def test_a_stopped_table_comes_back_by_such_a_reload(mirrored: TableBatches) -> 
 
 
 @pytest.mark.parametrize("end", [400, 600], ids=["quiet server", "the log grew"])
-def test_a_snapshot_that_the_table_has_completed(mirrored: TableBatches, end: int) -> None:
+def test_completed_snapshot_replayed_in_smaller_chunks_gives_correct_rows(
+    mirrored: TableBatches, end: int
+) -> None:
     mirrored.batch(200, row(200, 1, 1), versions=VERSIONS, load=chunk(None, 1))
     copy = mirrored.checkpoint()
     mirrored.batch(300, row(300, 2, 2), row(300, 3, 3), versions=VERSIONS, load=chunk(1, None))
@@ -83,7 +85,7 @@ def test_a_snapshot_that_the_table_has_completed(mirrored: TableBatches, end: in
     mirrored.put_back(copy)
     more = [created(500, 10, 10)] if end > 400 else []
     log = gone, created(320, 9, 9), *more
-    # It comes in smaller parts now, more than the table had.
+    # The snapshot is replayed in more and smaller chunks.
     mirrored.batch(end, *log, row(end, 3, 3), versions=VERSIONS, load=chunk(1, 3))
     for number in (4, 5):
         mirrored.again()
@@ -92,13 +94,13 @@ def test_a_snapshot_that_the_table_has_completed(mirrored: TableBatches, end: in
     mirrored.batch(end + 9, created(end + 5, 11, 11), versions=VERSIONS, load=DONE)
     added = [(10, 10)] if more else []
     assert mirrored.rows() == [(1, 1), (3, 3), (9, 9), *added, (11, 11)]
-    # A later batch goes on with a load that the table does not have.
+    # A later batch continues a snapshot that the table does not have.
     with pytest.raises(MirrorError, match="does not have the snapshot"):
         mirrored.batch(end + 20, versions=VERSIONS, load=chunk(5, 6))
 
 
 @pytest.mark.parametrize("end", [200, 250], ids=["quiet server", "the log grew"])
-def test_another_part_of_the_snapshot_under_a_number_that_the_table_has(
+def test_different_chunks_under_a_known_batch_number_are_applied(
     mirrored: TableBatches, end: int
 ) -> None:
     mirrored.batch(200, row(200, 1, 1), versions=VERSIONS, load=chunk(None, 1))
@@ -112,7 +114,9 @@ def test_another_part_of_the_snapshot_under_a_number_that_the_table_has(
     assert mirrored.rows() == [(number, number) for number in range(1, 6)]
 
 
-def test_a_part_of_the_snapshot_before_the_columns_of_the_table(mirrored: TableBatches) -> None:
+def test_snapshot_chunk_older_than_columns_of_delta_table_stops_the_table(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(200, row(200, 1, 1), versions=VERSIONS, load=chunk(None, 1))
     copy = mirrored.checkpoint()
     mirrored.batch(300, versions=[(4, TABLE), (250, LATER)], load=chunk(1, 2))
@@ -124,7 +128,9 @@ def test_a_part_of_the_snapshot_before_the_columns_of_the_table(mirrored: TableB
     assert (1, 1, 9) in mirrored.rows()
 
 
-def test_a_snapshot_that_another_one_has_replaced_in_the_table(mirrored: TableBatches) -> None:
+def test_snapshot_replaced_by_a_later_one_in_delta_table_stops_the_table(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(200, row(200, 1, 1), versions=VERSIONS, load=chunk(None, 1))
     copy = mirrored.checkpoint()
     mirrored.batch(300, row(300, 2, 2), versions=VERSIONS, load=chunk(1, None))
@@ -135,7 +141,7 @@ def test_a_snapshot_that_another_one_has_replaced_in_the_table(mirrored: TableBa
     assert mirrored.rows() == [(1, 1), (2, 2)]
 
 
-def test_a_whole_load_that_comes_once_more(mirrored: TableBatches) -> None:
+def test_replayed_keyless_snapshot_is_applied_once(mirrored: TableBatches) -> None:
     begin = change("t", 300, row=-2)
     loaded = change("r", 300, {"id": 1, "v": 1}, row=-1)
     whole = SnapshotState(chunks=(Chunk(NAME),))

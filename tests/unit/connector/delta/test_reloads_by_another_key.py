@@ -1,4 +1,4 @@
-"""A stopped table that is loaded again after its key has changed."""
+"""A stopped table that is reloaded after its key has changed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FIRST, SECOND = (
 
 @pytest.fixture
 def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBatches:
-    """The Delta table has two rows with one value of `v`, and is stopped."""
-    # Several rows of a key are overwritten by one where a few keys are written; not by a merge.
+    """Return a stopped table whose two rows have the same value of `v`."""
+    # Force a merge: a write of few keys would replace several rows of one key by one row.
     monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0)
     mirrored = TableBatches(tmp_path)
     rows = (change("c", 120 + n, {"id": n, "v": 5}) for n in (1, 2))
@@ -40,7 +40,7 @@ def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBatches:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_rows_with_one_value_of_the_new_key_become_one(
+def test_reload_by_changed_key_leaves_one_row_per_new_key_value(
     mirrored: TableBatches, *, is_restarted: bool
 ) -> None:
     gone = change("d", 150, {"id": 2, "v": 5})
@@ -56,7 +56,7 @@ def test_rows_with_one_value_of_the_new_key_become_one(
     assert mirrored.rows() == [(1, 5)]
 
 
-def test_rows_stay_during_a_reload_by_the_same_key(mirrored: TableBatches) -> None:
+def test_rows_stay_until_reload_by_unchanged_key_is_complete(mirrored: TableBatches) -> None:
     loaded = change("r", 250, {"id": 1, "v": 6}, row=-1)
     mirrored.batch(300, loaded, versions=[(4, BY_ID)], load=FIRST)
     assert mirrored.rows() == [(1, 6), (2, 5)]

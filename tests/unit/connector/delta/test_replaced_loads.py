@@ -1,4 +1,4 @@
-"""Loads of a table whose key becomes another one before all of its rows are read."""
+"""Snapshots of a table whose key changes before all rows are read."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def created(pos: int, number: int, v: int | str) -> Change:
     return change("c", pos, {"id": number, "v": v})
 
 
-def test_rows_of_before_that_are_equal_in_the_new_key(mirrored: TableBatches) -> None:
-    """The statement at 150 removed the row 1; the log does not say so."""
+def test_key_change_during_snapshot_removes_rows_that_collide_in_new_key(
+    mirrored: TableBatches,
+) -> None:
+    """The statement at 150 removed row 1, which the binlog does not show."""
     rows = created(110, 1, "a"), created(120, 2, "a")
     mirrored.batch(140, *rows, versions=[(4, TEXT_BY_ID)], load=DONE)
     gone = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
@@ -52,7 +54,9 @@ def test_rows_of_before_that_are_equal_in_the_new_key(mirrored: TableBatches) ->
     assert mirrored.rows() == [(2, "a")]
 
 
-def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatches) -> None:
+def test_key_added_while_keyless_snapshot_is_pending_completes_snapshot_by_key(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(140, created(110, 1, 1), created(120, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
     mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
@@ -66,7 +70,9 @@ def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatche
     assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
-def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: TableBatches) -> None:
+def test_snapshot_by_key_ahead_of_the_binlog_completes_once_key_is_reached(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
     mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
@@ -78,7 +84,9 @@ def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: Tab
     assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
-def test_no_key_comes_and_the_table_is_stopped(mirrored: TableBatches) -> None:
+def test_snapshot_by_key_without_a_later_key_in_the_binlog_stops_the_table(
+    mirrored: TableBatches,
+) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
     mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))

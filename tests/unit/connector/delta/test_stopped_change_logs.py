@@ -1,4 +1,4 @@
-"""A change log that was stopped stays so, until a load of its table brings it back."""
+"""A stopped change log stays stopped until a snapshot of its table resumes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def logged(tmp_path: Path) -> LogBatches:
 
 
 def _read(upto: int, *, is_last: bool = False, reload: str = "") -> SnapshotState:
-    """A load of which a batch has the chunk up to a key."""
+    """Return the state of a snapshot whose batch has the chunk up to a key."""
     after = None if upto == 1 else (str(upto - 1),)
     bound = None if is_last else (str(upto),)
     rest = () if is_last else (TableSnapshotState(NAME, "key", bound),)
@@ -32,8 +32,8 @@ def _pending(reload: str = "") -> SnapshotState:
     return SnapshotState(pending=(TableSnapshotState(NAME),), reload=reload)
 
 
-def test_a_load_without_log_traffic_does_not_go_on_after_a_restart(logged: LogBatches) -> None:
-    """All batches have the same place, so the boundary is where the next one begins."""
+def test_change_log_stopped_in_snapshot_stays_stopped_after_restarts(logged: LogBatches) -> None:
+    """The batches of the snapshot all end at one position, so it does not distinguish them."""
     logged.batch(100, load=_pending())
     logged.batch(100, change_row("r", 100, 1), load=_read(1))
     logged.batch(100, change_row("r", 100, 2), load=_read(2), fails=True)
@@ -49,8 +49,10 @@ def test_a_load_without_log_traffic_does_not_go_on_after_a_restart(logged: LogBa
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_reload_brings_it_back_once(logged: LogBatches, is_killed: bool) -> None:
-    """Also where the process ends after Delta's commit, and the batch comes again."""
+def test_reload_resumes_stopped_change_log_with_one_reset(
+    logged: LogBatches, is_killed: bool
+) -> None:
+    """With `is_killed`, the process ends after the Delta commit, and the batch is replayed."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)
@@ -68,7 +70,7 @@ def test_a_reload_brings_it_back_once(logged: LogBatches, is_killed: bool) -> No
 
 
 def _behind_an_older_checkpoint(logged: LogBatches) -> None:
-    """The change log has a batch more than the checkpoint that is put back."""
+    """Restore a checkpoint that is four batches older than the change log."""
     logged.batch(100)
     kept = (logged.number, logged.start, logged.state)
     for number in range(1, 5):
@@ -77,8 +79,7 @@ def _behind_an_older_checkpoint(logged: LogBatches) -> None:
     logged.again()
 
 
-def test_a_stop_under_an_older_checkpoint_is_not_forgotten(logged: LogBatches) -> None:
-    """The change log has greater numbers of batches than the ones that come now."""
+def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatches) -> None:
     _behind_an_older_checkpoint(logged)
     logged.batch(150, change_row("c", 104, 4), change_row("c", 150, 5), fails=True)
     logged.again()
@@ -87,15 +88,15 @@ def test_a_stop_under_an_older_checkpoint_is_not_forgotten(logged: LogBatches) -
     assert [op for op, _ in logged.ops()] == ["c"] * 4
 
 
-def test_a_reload_under_an_older_checkpoint_is_appended(logged: LogBatches) -> None:
-    """Its batch has a number and a place that the change log has, and another load."""
+def test_reload_under_older_checkpoint_is_appended_to_change_log(logged: LogBatches) -> None:
+    """Its batch number and position are already in the change log, but not its snapshot."""
     _behind_an_older_checkpoint(logged)
     logged.batch(101, change_row("c", 101, 1), load=_read(1, is_last=True, reload="again"))
     assert [op for op, _ in logged.ops()].count("reset") == 1
 
 
-def test_a_stop_that_the_delta_table_does_not_have_is_told(logged: LogBatches) -> None:
-    """An older copy is in its place, or it could not be stored."""
+def test_stop_missing_in_delta_table_keeps_change_log_stopped(logged: LogBatches) -> None:
+    """The table was replaced by an older copy, or the stop could not be stored in it."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)
@@ -108,10 +109,10 @@ def test_a_stop_that_the_delta_table_does_not_have_is_told(logged: LogBatches) -
 
 
 @pytest.mark.parametrize("is_new_checkpoint", [False, True])
-def test_a_reload_brings_it_into_a_log_that_it_did_not_follow(
+def test_reload_resumes_stopped_change_log_in_a_new_binlog(
     logged: LogBatches, *, is_new_checkpoint: bool
 ) -> None:
-    """It was stopped when the base name changed; its epoch is larger, so `seq` stays in order."""
+    """It was stopped when the base name changed. `seq` stays ordered: the new epoch is larger."""
     logged.batch(100)
     logged.batch(200, change_row("c", 200, 1))
     logged.batch(300, change_row("c", 300, 2), fails=True)

@@ -1,4 +1,4 @@
-"""A table that is stopped in one step of a batch stays so in the next ones."""
+"""A table that is stopped in a sub-batch stays stopped in the next ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELOAD = SnapshotState(chunks=(Chunk(NAME, "key"),), reload="again")
 
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["same process", "new process"])
-def test_a_snapshot_that_could_not_begin(
+def test_table_stopped_in_a_sub_batch_is_reloaded_only_by_replay_of_the_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
 ) -> None:
     mirrored = TableBatches(tmp_path)
@@ -36,7 +36,7 @@ def test_a_snapshot_that_could_not_begin(
             mirrored.batch(300, *loaded[:2], versions=VERSIONS, load=RELOAD, has_more=True)
     mirrored.table.stop(MirrorError("for a test"), mirrored.last)
     if is_new:
-        # The batch comes once more, from its first step on.
+        # The batch is replayed from its first sub-batch.
         mirrored.put_back((*copy[:3], {mirrored.query: mirrored.table.state}))
         mirrored.batch(300, *loaded[:2], versions=VERSIONS, load=RELOAD, has_more=True)
     mirrored.batch(300, loaded[2], versions=VERSIONS, load=RELOAD)

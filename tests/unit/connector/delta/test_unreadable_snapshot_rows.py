@@ -1,4 +1,4 @@
-"""Loaded rows that can't be read: by a statement that the log has not come to, or by themselves."""
+"""Snapshot rows that do not fit the table's columns, with or without an ALTER that follows."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def state(
     high_watermarks: int | None = None,
     lost: int | None = None,
 ) -> SnapshotState:
-    """How far the load has come.
+    """Return the state of a snapshot.
 
-    left : the key behind which rows are still to be read; "" is all of them.
-    chunk : the key behind which the batch's chunk begins; () is the table's beginning.
+    left : the key after which rows are still to be read; "" for all rows, None for no rows.
+    chunk : the key after which the batch's chunk begins; () is the beginning of the table.
     """
     behind: Bound | None = (left,) if left else None
     return SnapshotState(
@@ -75,7 +75,7 @@ def loaded(pos: int, number: int, v: Any) -> Change:
 
 
 def _void(folder: Path) -> Mirrored:
-    """A first chunk fits; of the second one, which is not the last, a row does not."""
+    """Return a table in snapshot: a row of the second chunk, not the last, does not fit."""
     mirrored = Mirrored(folder)
     mirrored.batch(120, load=state(""))
     mirrored.batch(200, loaded(200, 1, 1), load=state("1", ()))
@@ -94,8 +94,8 @@ def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
     return mirrored
 
 
-def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -> None:
-    # The last chunk, of which it is not known yet what it may have seen.
+def test_table_with_unreadable_row_is_snapshotted_again_after_its_alter(mirrored: Mirrored) -> None:
+    # The last chunk, whose high watermark is not known yet.
     mirrored.batch(310, loaded(350, 3, 3), load=state(None, ("2",)))
     mirrored.batch(330, load=state(high_watermarks=350))
     assert mirrored.in_snapshot
@@ -107,7 +107,7 @@ def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -
     assert not mirrored.in_snapshot
 
 
-def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None:
+def test_unreadable_row_without_later_alter_stops_the_table(mirrored: Mirrored) -> None:
     mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
     mirrored.batch(349, load=state(high_watermarks=350))
     assert [number for number, _ in mirrored.rows()] == [1, 3]
@@ -116,7 +116,7 @@ def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None
         mirrored.batch(350, load=state(high_watermarks=350))
 
 
-def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
+def test_replay_after_unreadable_row_stops_the_table_again(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     for _ in range(2):
         with pytest.raises(MirrorError, match="no statement changed them"):
@@ -125,39 +125,43 @@ def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
         mirrored.number -= 1
 
 
-def test_where_nothing_is_loaded_again_it_was_altered(mirrored: Mirrored) -> None:
+def test_unreadable_row_without_reload_after_ddl_stops_the_table(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     with pytest.raises(MirrorError, match="it was altered during its snapshot"):
         mirrored.batch(320, reloads=False)
 
 
-def test_table_whose_folder_is_removed_can_be_stopped(mirrored: Mirrored) -> None:
+def test_stopped_table_with_removed_folder_ignores_rest_of_snapshot(mirrored: Mirrored) -> None:
     shutil.rmtree(mirrored.folder)
     mirrored.table.stop(MirrorError("it is gone", table="d.t"), mirrored.last)
     mirrored.again()
     assert mirrored.table.stopped == "it is gone"
-    # The rest of its load does not bring it back.
+    # The rest of the snapshot does not recreate the table.
     mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
     assert mirrored.table.stopped
     assert mirrored.target.is_empty()
 
 
 @pytest.mark.parametrize("has_been_away", [False, True])
-def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: bool) -> None:
-    """As behind a RENAME, which takes no statement of the table's own; or where it was unwanted."""
+def test_new_snapshot_of_stopped_table_replaces_all_rows(
+    mirrored: Mirrored, has_been_away: bool
+) -> None:
+    """A new snapshot follows a RENAME, or a time when the table was not captured."""
     mirrored.table.stop(MirrorError("for another reason", table="d.t"), mirrored.last)
     if has_been_away:
         mirrored.start, mirrored.load = 380, state()
     mirrored.batch(400, load=state(""))
     assert not mirrored.target.properties().get(STOPPED)
     mirrored.batch(500, loaded(500, 2, 2), load=state(None, ()))
-    # Row 1 was deleted while nobody looked.
+    # Row 1 was deleted while the table was stopped.
     assert mirrored.rows() == [(2, 2)]
     assert not mirrored.in_snapshot
 
 
 @pytest.mark.parametrize("comes_back", [None, "in the same batch", "in the next batch"])
-def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str | None) -> None:
+def test_drop_of_table_with_unreadable_row_ends_its_snapshot(
+    mirrored: Mirrored, comes_back: str | None
+) -> None:
     row = change("c", 380, {"id": 3, "v": 3})
     if comes_back == "in the same batch":
         mirrored.batch(400, row, versions=((4, BEFORE), (360, GONE), (370, BEFORE)))
@@ -171,7 +175,7 @@ def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str 
         assert mirrored.rows() == [(3, 3)]
 
 
-def test_columns_that_are_not_known_stop_nothing_yet(mirrored: Mirrored) -> None:
+def test_unknown_columns_after_unreadable_row_keep_snapshot_in_progress(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     mirrored.batch(400, versions=((4, BEFORE), (360, UNKNOWN)))
     assert mirrored.in_snapshot

@@ -1,4 +1,4 @@
-"""Statements as each version of a server understands them, and as a terminal can show them."""
+"""Statements for each server version, in a form that a terminal can display."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from pyspark_mysqlbinlog.connector.doctor.remedies import (
         ("unknown", (0, 0, 0)),
     ],
 )
-def test_a_version_is_read_from_the_handshake(text: str, numbers: tuple[int, ...]) -> None:
+def test_server_version_numbers_are_parsed_from_the_handshake(
+    text: str, numbers: tuple[int, ...]
+) -> None:
     assert version_of(text) == numbers
 
 
@@ -54,18 +56,18 @@ def test_only_mysql_8_and_later_persist_settings(
         ("@localhost", "``@`localhost`"),
     ],
 )
-def test_an_account_is_quoted(account: str, quoted: str) -> None:
+def test_account_is_quoted_with_backquotes(account: str, quoted: str) -> None:
     assert quoted_account(account) == quoted
 
 
-def test_a_statement_with_control_characters_is_shown_as_bytes() -> None:
+def test_statement_with_control_characters_is_shown_in_hex() -> None:
     statement = "DROP TABLE `a\x1b[2J`"
     text = pasteable(statement)
     assert text.isprintable()
     assert bytes.fromhex(text.partition("X'")[2].partition("'")[0]).decode() == statement
 
 
-def test_a_plain_statement_is_shown_as_it_is() -> None:
+def test_printable_statement_is_shown_as_plain_sql() -> None:
     assert pasteable("DROP TABLE `ñ漢`") == "DROP TABLE `ñ漢`;"
 
 

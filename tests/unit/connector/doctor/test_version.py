@@ -1,4 +1,4 @@
-"""What `doctor` says of a server's version."""
+"""The finding of `doctor` on the server's version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.doctor.account_checks import version_finding
         ("proxy", "warning", "version proxy is not supported"),
     ],
 )
-def test_a_version_is_ok_if_it_is_tested(text: str, status: str, found: str) -> None:
+def test_doctor_warns_about_untested_server_versions(text: str, status: str, found: str) -> None:
     finding = version_finding(text, is_mariadb="MariaDB" in text)
     assert (finding.status, finding.found) == (status, found)
     assert bool(finding.advice) == (status == "warning")

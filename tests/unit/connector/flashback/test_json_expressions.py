@@ -42,10 +42,10 @@ from pyspark_mysqlbinlog.errors import UndoError
         ),
     ],
 )
-def test_a_document_is_an_expression_of_the_same_values(tree: JsonTree, expected: str) -> None:
+def test_json_document_is_rendered_as_an_sql_expression(tree: JsonTree, expected: str) -> None:
     assert json_expression(tree, "j") == expected
 
 
-def test_a_binary_value_has_no_expression() -> None:
+def test_json_document_with_a_binary_value_raises_undo_error() -> None:
     with pytest.raises(UndoError, match="column `j` has a JSON document with a binary value"):
         json_expression({"a": JsonOpaque(252, b"\x00")}, "j")

@@ -1,4 +1,4 @@
-"""Records on disk, read from the last one on."""
+"""Records on disk, read in reverse order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIB = 1 << 20
     ],
     ids=str,
 )
-def test_records_come_back_in_reverse(sizes: list[int]) -> None:
+def test_spool_returns_records_newest_first(sizes: list[int]) -> None:
     records = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
     with Spool() as spool:
         for record in records:
@@ -37,7 +37,7 @@ def test_records_come_back_in_reverse(sizes: list[int]) -> None:
             assert [*spool.newest_first()] == records[::-1]
 
 
-def test_memory_does_not_grow_with_the_records() -> None:
+def test_spool_memory_stays_bounded_for_many_records() -> None:
     record = b"x" * 1000
     with Spool() as spool:
         tracemalloc.start()

@@ -14,8 +14,8 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, us
 DATA = Path(__file__).parents[3] / "data"
 TAGGED = "4a4208bf-e9fd-11f1-8fee-02fc00000001"
 
-# (file, position, the set; None if transactions have no GTIDs). The sets at beginnings of files are
-# the servers' own, and those of the second file follow from its transactions.
+# (file, position or None for the end, GTID set or None without GTIDs). The sets at the beginnings
+# of files are those of the server; the last one of tagged_gtid follows from its transactions.
 POSITIONS: list[tuple[str, int | None, str | None]] = [
     ("binlogs97/tagged_gtid.001.binlog", 4, f"{TAGGED}:1-2"),
     ("binlogs97/tagged_gtid.001.binlog", None, f"{TAGGED}:1-5:audit_1:1:billing:1"),
@@ -28,7 +28,7 @@ POSITIONS: list[tuple[str, int | None, str | None]] = [
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
 @pytest.mark.parametrize(("file", "pos", "executed"), POSITIONS)
-def test_executed_at(
+def test_executed_gtids_at_a_position_match_the_recorded_log(
     file: str, pos: int | None, executed: str | None, implementation: Implementation
 ) -> None:
     log = FileLog.open(str(DATA / file))

@@ -1,4 +1,4 @@
-"""Events byte by byte: worked examples, and every recorded log down to its last byte."""
+"""Events byte by byte: two worked examples, and every byte of every recorded log."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UUID = bytes(range(16))
 
 
 def _golden() -> bytes:
-    """The file of an UPDATE and a DELETE that MySQL 5.7.13 logged, as far as they depend on it.
+    """Return a file with an UPDATE and a DELETE as MySQL 5.7.13 logged them.
 
-    Table test.testnull2 has an int and two varchar(60 bytes), and the id 210.
+    Table test.testnull2 has the id 210, an int column and two columns of varchar(60 bytes).
     """
     table_map = bytes.fromhex(
         "d20000000000 0100 04 74657374 00 09 746573746e756c6c32 0003 03 0f0f 04 3c00 3c00 07"
@@ -53,7 +53,7 @@ def _golden() -> bytes:
         RawEvent(int(T.FORMAT_DESCRIPTION_EVENT), format_description_body("5.7.13-log")),
         RawEvent(int(T.PREVIOUS_GTIDS_LOG_EVENT), previous + (1_000_450).to_bytes(8, "little")),
     ]
-    # Their headers' times and servers are those of the two events.
+    # The headers have the times and the server id of the two events.
     events = [
         *head,
         *transaction(1_000_450, 0x58A10E24, T.UPDATE_ROWS_EVENT, update),
@@ -74,7 +74,7 @@ def read(path: Path) -> Entries:
     return Entries(source)
 
 
-def test_the_events_have_the_positions_and_sizes_of_the_example(golden: Path) -> None:
+def test_example_log_events_have_the_expected_positions_and_sizes(golden: Path) -> None:
     found = [(e.event.start, e.event.end, e.size, e.event.type) for e in read(golden)]
     assert found[2:] == [
         (194, 259, 65, T.GTID_LOG_EVENT),
@@ -144,17 +144,19 @@ DELETE = """\
 
 
 @pytest.mark.parametrize(("start", "expected"), [(389, UPDATE), (667, DELETE)])
-def test_rows_events_show_each_byte_of_the_example(golden: Path, start: int, expected: str) -> None:
+def test_hexdump_of_example_rows_events_shows_each_byte(
+    golden: Path, start: int, expected: str
+) -> None:
     entries = read(golden)
     entry = next(each for each in entries if each.event.start == start)
     found = [*hexdump(entry, entries.columns(entry))]
-    # The bytes are padded to the width of 16 of them.
+    # The column of bytes is padded to 16 bytes, so whitespace is normalized.
     assert [" ".join(text.split()) for text in found] == [
         " ".join(text.split()) for text in expected.splitlines()
     ]
 
 
-def test_the_update_of_the_example_is_a_statement(golden: Path) -> None:
+def test_example_update_is_shown_as_a_statement_with_unnamed_columns(golden: Path) -> None:
     entries = read(golden)
     entry = next(each for each in entries if each.event.start == 389)
     assert line(entry).split() == [
@@ -178,7 +180,7 @@ def test_the_update_of_the_example_is_a_statement(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_fields_have_every_byte_of_every_recorded_event(path: Path) -> None:
+def test_hexdump_fields_cover_every_byte_of_recorded_events(path: Path) -> None:
     entries = read(path)
     for entry in entries:
         end = 0

@@ -26,21 +26,21 @@ DATA = Path(__file__).resolve().parents[3] / "data"
         ("\udce9", r"\udce9"),
     ],
 )
-def test_text_that_a_terminal_would_not_show_is_escaped(text: str, expected: str) -> None:
+def test_unprintable_characters_are_escaped(text: str, expected: str) -> None:
     assert printable(text) == expected
 
 
-def test_names_are_quoted() -> None:
+def test_database_and_table_names_are_quoted_and_escaped() -> None:
     assert name_text("shop", "a`b\x1b") == r"`shop`.`a``b\x1b`"
 
 
-def test_a_statement_is_one_line_of_limited_width() -> None:
+def test_statement_text_is_shortened_to_one_line_of_limited_width() -> None:
     assert one_line("select\n  1,\n\t2", 40) == "select 1, 2"
     assert one_line(f"select {'1' * 50}", 20) == f"select {'1' * 12}…"
 
 
 def shown(file: str, table: str) -> dict[str, list[str]]:
-    """The literals of each column of a table, in the order of the log, with their types."""
+    """Return the literals of each column of a table with their types, in the log's order."""
     source = BinlogFiles([str(DATA / file)])
     entries = Entries(source)
     found: dict[str, list[str]] = {}
@@ -68,7 +68,7 @@ def shown(file: str, table: str) -> dict[str, list[str]]:
         ("binlogs97/full_metadata.001.binlog", "t", "`b`", "x'00' /* varbinary(10) */"),
     ],
 )
-def test_values_are_literals_with_their_type(
+def test_row_values_are_shown_as_literals_with_their_type(
     file: str, table: str, column: str, expected: str
 ) -> None:
     assert expected in shown(file, table)[column]
@@ -84,12 +84,12 @@ def test_values_are_literals_with_their_type(
         ("`ts0`", "'0000-00-00 00:00:00' /* timestamp, UTC */"),
     ],
 )
-def test_times_are_those_of_sql(column: str, expected: str) -> None:
+def test_temporal_values_are_shown_as_sql_literals(column: str, expected: str) -> None:
     assert expected in shown("binlogs57/temporals.001.binlog", "t")[column]
 
 
 def texts_without_names(file: str) -> str:
-    """The statements as if the log had begun after its CREATE TABLEs."""
+    """Return the statements as if the log began after its CREATE TABLE statements."""
     source = BinlogFiles([str(DATA / file)])
     entries = Entries(source, Columns(source.position, follows=False))
     return "\n".join(text for entry in entries for text in statements(entries, entry))
@@ -110,8 +110,8 @@ def texts_without_names(file: str) -> str:
         ("binlogs97/strings.001.binlog", " utf8mb4 */"),
     ],
 )
-def test_what_a_log_does_not_contain_is_not_guessed(file: str, expected: str) -> None:
+def test_column_metadata_missing_from_the_binlog_is_not_guessed(file: str, expected: str) -> None:
     texts = texts_without_names(file)
     assert expected in texts
-    # Once for each table.
+    # The notice appears once per table.
     assert texts.count("`.`t`: columns without names: no CREATE TABLE of it comes before") == 1

@@ -1,4 +1,4 @@
-"""Logs that are much larger than the memory that inspecting them takes."""
+"""Inspection of logs that are much larger than the memory it takes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, EventType
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 
 T = EventType
-# Of the log, and of what a process may grow by.
+# The size of the large log, and the most by which the process may grow.
 LOG_BYTES = 160 << 20
 MAX_GROWTH = 40 << 20
 ROWS = 2000
 
-# Inspects a small log, and then a large one; prints its events and by how many bytes it grew.
+# Inspects a small and a large log; prints the events of the large one and the growth in bytes.
 PROGRAM = """
 import resource, sys
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
@@ -49,7 +49,7 @@ print(count, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 102
 
 
 def _transactions(size: int) -> LogBuilder:
-    """Transactions of 2,000 rows each."""
+    """Return a log of about `size` bytes, with transactions of 2,000 rows each."""
     parts = (
         (T.GTID_LOG_EVENT, gtid_body(1)),
         (T.QUERY_EVENT, query_body("BEGIN")),
@@ -70,7 +70,7 @@ def _inner(kind: int, body: bytes) -> bytes:
 
 
 def _compressed(size: int) -> LogBuilder:
-    """One compressed transaction of this size."""
+    """Return a log with one transaction of about `size` bytes before compression."""
     rows = _inner(T.WRITE_ROWS_EVENT, rows_body(7, *range(ROWS)))
     parts = [
         _inner(T.QUERY_EVENT, query_body("BEGIN")),
@@ -94,7 +94,7 @@ def _compressed(size: int) -> LogBuilder:
 
 @pytest.mark.parametrize("form", ["events", "stats"])
 @pytest.mark.parametrize("make", [_transactions, _compressed])
-def test_memory_does_not_depend_on_the_size_of_the_log(
+def test_inspect_memory_stays_bounded_for_a_large_log(
     make: Callable[[int], LogBuilder], form: str, tmp_path: Path
 ) -> None:
     paths = []

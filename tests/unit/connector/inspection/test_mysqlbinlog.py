@@ -1,4 +1,4 @@
-"""inspect -v against mysqlbinlog -vv of MySQL 9.x, on every recorded log: rows and values."""
+"""Rows and values of inspect -v equal those of MySQL 9's mysqlbinlog -vv, on every log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.protocol.events import Event
 DATA = Path(__file__).resolve().parents[3] / "data"
 LOGS = sorted([*DATA.glob("binlogs*/*.binlog"), *DATA.glob("relay57/relay-bin.*")])
 _VERBS = {"c": "INSERT INTO", "u": "UPDATE", "d": "DELETE FROM"}
-# mysqlbinlog stops in a row at a GEOMETRY, or where a virtual column has no valid JSON.
+# mysqlbinlog cuts a row at a GEOMETRY, or at a virtual column with invalid JSON.
 CUT = {
     "geometry.001.binlog",
     "virtual_columns.001.binlog",
@@ -53,7 +53,7 @@ class InspectedRow(NamedTuple):
 
 
 class TypesOnly(Columns):
-    """What mysqlbinlog knows of columns: the types in their table map."""
+    """Columns as mysqlbinlog has them: only the types of the table map."""
 
     def of(self, event: Event, table_map: TableMap) -> ColumnsOfTable:
         bare = frozenset(range(table_map.column_count))
@@ -61,7 +61,7 @@ class TypesOnly(Columns):
 
 
 def inspected(path: Path) -> Iterator[list[InspectedRow]]:
-    """The rows of each statement that has any."""
+    """Yield the rows of each statement that has rows."""
     source = BinlogFiles([str(path)])
     entries = Entries(source, TypesOnly(source.position))
     statement: list[InspectedRow] = []
@@ -79,7 +79,7 @@ def inspected(path: Path) -> Iterator[list[InspectedRow]]:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_rows_and_values_are_those_of_mysqlbinlog(path: Path) -> None:
+def test_inspected_rows_and_values_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
     mine = [*inspected(path)]
     assert len(mine) == len(printed)
@@ -140,12 +140,12 @@ def _assert_same(cell: Cell, printed: PrintedValue) -> bool:
         case "BIT":
             assert int(value) == int(text[2:-1], 2)
         case "SET":
-            # The bytes as they are stored, the lowest one first.
+            # The stored bytes, lowest byte first.
             bits = text[2:-1]
             stored = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
             assert value == int.from_bytes(stored, "little")
         case "YEAR":
-            # mysqlbinlog adds 1900 to 0000, too.
+            # mysqlbinlog also adds 1900 to the year 0000.
             assert value == int(text) or (value, text) == (0, b"1900")
         case "ENUM":
             assert value == int(text)
@@ -199,7 +199,7 @@ def _assert_same_json(cell: Cell, text: bytes) -> bool:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_statements_have_the_rows_of_mysqlbinlog_for_each_table(path: Path) -> None:
+def test_inspected_row_counts_per_table_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
     theirs = Counter((row.verb, row.table) for rows in printed for row in rows)
     source = BinlogFiles([str(path)])

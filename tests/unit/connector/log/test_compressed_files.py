@@ -1,4 +1,4 @@
-"""Binlog files that were compressed as a whole are read as what they contain."""
+"""Binlog files that are compressed as a whole give the rows of the plain files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def in_members(data: bytes) -> bytes:
-    """Gzip files that were put one after the other."""
+    """Return the data as two concatenated gzip members."""
     half = len(data) // 2
     return gzip.compress(data[:half]) + gzip.compress(data[half:])
 
@@ -55,7 +55,7 @@ KINDS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A folder of three files."""
+    """Return a folder of three binlog files."""
     folder = tmp_path / "plain"
     folder.mkdir()
     for n in range(1, 4):
@@ -82,7 +82,9 @@ def rows_of(path: Path | str, **options: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("suffix", KINDS)
-def test_rows_equal_those_of_the_plain_files(suffix: str, log: Path, tmp_path: Path) -> None:
+def test_rows_of_compressed_files_equal_those_of_plain_files(
+    suffix: str, log: Path, tmp_path: Path
+) -> None:
     expected = rows_of(log)
     assert len(expected) == 60
     folder = compressed(log, suffix, tmp_path / "compressed")
@@ -94,14 +96,14 @@ def test_rows_equal_those_of_the_plain_files(suffix: str, log: Path, tmp_path: P
     assert rows_of(folder, endingOffset=start) == expected[:25]
 
 
-def test_a_recorded_log_is_read_compressed(tmp_path: Path) -> None:
+def test_compressed_recorded_log_gives_the_same_rows(tmp_path: Path) -> None:
     for path in CAPTURED.glob("rotations.*.binlog"):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     options = {"tables": "fx_rotations.*"}
     assert rows_of(tmp_path, **options) == rows_of(CAPTURED / "rotations.*.binlog", **options)
 
 
-def test_plain_and_compressed_files_are_one_log(log: Path) -> None:
+def test_plain_and_compressed_files_form_one_log_unless_a_file_has_both_forms(log: Path) -> None:
     expected = rows_of(log)
     second = log / "mysql-bin.000002"
     (log / "mysql-bin.000002.zst").write_bytes(zstd(second.read_bytes()))
@@ -111,7 +113,7 @@ def test_plain_and_compressed_files_are_one_log(log: Path) -> None:
     assert rows_of(log) == expected
 
 
-def test_a_missing_compressed_file_is_a_gap(log: Path, tmp_path: Path) -> None:
+def test_missing_compressed_file_raises_binlog_gap_error(log: Path, tmp_path: Path) -> None:
     folder = compressed(log, ".gz", tmp_path / "compressed")
     (folder / "mysql-bin.000002.gz").unlink()
     with pytest.raises(BinlogGapError, match=r"ROTATE to mysql-bin\.000002"):
@@ -126,7 +128,9 @@ def test_a_compressed_copy_under_another_name_is_rejected(log: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".GZ", ".zstd"])
-def test_a_file_that_is_cut_short_is_an_error(suffix: str, log: Path, tmp_path: Path) -> None:
+def test_truncated_compressed_file_raises_malformed_event_error(
+    suffix: str, log: Path, tmp_path: Path
+) -> None:
     folder = compressed(log, suffix, tmp_path / "compressed")
     path = folder / f"mysql-bin.000003{suffix}"
     data = path.read_bytes()
@@ -138,7 +142,9 @@ def test_a_file_that_is_cut_short_is_an_error(suffix: str, log: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_damaged_byte_is_an_error(suffix: str, log: Path, tmp_path: Path) -> None:
+def test_damaged_byte_of_a_compressed_file_never_gives_wrong_rows(
+    suffix: str, log: Path, tmp_path: Path
+) -> None:
     expected = rows_of(log)
     folder = compressed(log, suffix, tmp_path / "compressed")
     path = folder / f"mysql-bin.000002{suffix}"
@@ -161,7 +167,7 @@ def test_a_damaged_byte_is_an_error(suffix: str, log: Path, tmp_path: Path) -> N
         (b"\xfdbin" + bytes(600), UnsupportedEventError, "encrypted"),
     ],
 )
-def test_a_compressed_file_that_is_no_binlog(
+def test_compressed_file_that_is_encrypted_or_no_binlog_is_rejected(
     compress: Callable[[bytes], bytes],
     content: bytes,
     error: type[MySQLBinlogError],
@@ -174,17 +180,17 @@ def test_a_compressed_file_that_is_no_binlog(
         rows_of(path)
 
 
-def test_a_position_after_the_end_is_an_error(log: Path, tmp_path: Path) -> None:
+def test_position_after_the_end_of_a_compressed_file_is_rejected(log: Path, tmp_path: Path) -> None:
     folder = compressed(log, ".gz", tmp_path / "compressed")
     with pytest.raises((InvalidPositionError, OptionError)):
         rows_of(folder, startingOffset="mysql-bin.000003:99999")
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
-def test_a_large_content_needs_little_memory(
+def test_highly_compressed_file_is_read_in_bounded_memory(
     compress: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    """A part of a thousandth of the content would be a bomb, if it were decompressed at once."""
+    """Even a small compressed part may have very large contents."""
     path = tmp_path / "mysql-bin.000001"
     path.write_bytes(compress(MAGIC + bytes(64 << 20)))
     tracemalloc.start()

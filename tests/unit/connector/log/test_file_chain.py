@@ -1,4 +1,4 @@
-"""Whether files at a path follow one another, and that every read asks."""
+"""The check that files at a path follow one another, which every read makes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CREATE = "CREATE TABLE t (a INT)"
 
 @dataclass(frozen=True)
 class File:
-    """A file to be made.
+    """A file to write.
 
     Attributes
     ----------
-    rotate : the name in the ROTATE that it ends with; None for none.
-    begun, ended : seconds behind the first.
+    rotate : the name in the ROTATE at its end; None without a ROTATE.
+    begun, ended : times of its beginning and end, in seconds after TIMESTAMP.
     """
 
     name: str
@@ -86,7 +86,7 @@ def values(folder: Path | str, **options: str) -> list[str]:
     ]
 
 
-# Files that are one log, in its order.
+# Files of one log, in its order.
 CHAINS: list[tuple[str, list[File]]] = [
     ("rotated", [numbered(2, 3), numbered(3, 4), numbered(4, None)]),
     ("all rotated", [numbered(2, 3), numbered(3, 4)]),
@@ -110,14 +110,14 @@ CHAINS: list[tuple[str, list[File]]] = [
 
 
 @pytest.mark.parametrize("files", [case[1] for case in CHAINS], ids=[case[0] for case in CHAINS])
-def test_one_log(files: Sequence[File], tmp_path: Path) -> None:
+def test_consecutive_files_are_read_as_one_log(files: Sequence[File], tmp_path: Path) -> None:
     for n, file in enumerate(files):
         file.write(tmp_path, n)
     FileLog.find(str(tmp_path)).check_chain()
     assert values(tmp_path) == [f'{{"a":{n}}}' for n in range(len(files))]
 
 
-# Files that are none, and what the error says is missing and found.
+# Files that are not one log, and the part of the error about missing and found files.
 GAPS: list[tuple[str, list[File], str]] = [
     (
         "one is missing",
@@ -217,7 +217,9 @@ GAPS: list[tuple[str, list[File], str]] = [
 @pytest.mark.parametrize(
     ("files", "words"), [case[1:] for case in GAPS], ids=[case[0] for case in GAPS]
 )
-def test_no_one_log(files: Sequence[File], words: str, tmp_path: Path) -> None:
+def test_files_that_do_not_follow_each_other_raise_binlog_gap_error(
+    files: Sequence[File], words: str, tmp_path: Path
+) -> None:
     for n, file in enumerate(files):
         file.write(tmp_path, n)
     with pytest.raises(BinlogGapError) as caught:
@@ -242,7 +244,7 @@ def hard_link(folder: Path, source: str, name: str) -> None:
 @pytest.mark.parametrize("again", [symlink, copy, hard_link])
 @pytest.mark.parametrize("names", [("b.000001", "b.000002"), ("x.log", "y.log")])
 @pytest.mark.parametrize("is_rotated", [True, False])
-def test_a_file_that_is_there_twice(
+def test_file_present_twice_raises_binlog_gap_error(
     again: Callable[[Path, str, str], None],
     names: tuple[str, str],
     is_rotated: bool,
@@ -254,8 +256,8 @@ def test_a_file_that_is_there_twice(
         values(tmp_path)
 
 
-def test_files_without_events(tmp_path: Path) -> None:
-    """A server that crashed before it wrote their first; a number that is missing shows still."""
+def test_files_without_events_still_reveal_a_missing_number(tmp_path: Path) -> None:
+    """A server that crashes before it writes the first event leaves such a file."""
     for name in ("b.000001", "b.000002"):
         (tmp_path / name).write_bytes(b"\xfebin")
     FileLog.find(str(tmp_path)).check_chain()
@@ -265,12 +267,12 @@ def test_files_without_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["rotations", "gtid_no_checksum"])
-def test_captured_files(scenario: str) -> None:
+def test_recorded_files_pass_the_chain_check(scenario: str) -> None:
     FileLog.find(str(CAPTURED / f"{scenario}.*.binlog")).check_chain()
 
 
 def captured(folder: Path, names: dict[int, str]) -> Path:
-    """Some of the five files, which were mysql-bin.000002 to .000006, under other names."""
+    """Copy some of the five files, once mysql-bin.000002 to .000006, under other names."""
     for n, name in names.items():
         shutil.copyfile(CAPTURED / f"rotations.{n:03}.binlog", folder / name)
     return folder
@@ -304,7 +306,7 @@ ACCIDENTS: list[tuple[str, dict[int, str]]] = [
     ids=str,
 )
 @pytest.mark.parametrize("accident", ACCIDENTS, ids=[case[0] for case in ACCIDENTS])
-def test_every_read_refuses(
+def test_every_kind_of_read_rejects_files_with_a_gap(
     accident: tuple[str, dict[int, str]], options: dict[str, str], tmp_path: Path
 ) -> None:
     _, names = accident
@@ -321,7 +323,7 @@ def test_every_read_refuses(
             MySQLBinlogDataSource(given).schema()
 
 
-def test_with_schema_ddl(tmp_path: Path) -> None:
+def test_schema_with_schema_ddl_rejects_files_with_a_gap(tmp_path: Path) -> None:
     folder = captured(tmp_path, {2: "mysql-bin.000003", 4: "mysql-bin.000005"})
     ddl = tmp_path / "schema.sql"
     ddl.write_text("CREATE TABLE fx_rotations.t (a INT)", encoding="utf-8")
@@ -331,8 +333,8 @@ def test_with_schema_ddl(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("implementation")
-def test_an_executor_with_other_files(tmp_path: Path) -> None:
-    """The range was planned where the files were whole."""
+def test_executor_with_files_other_than_planned_raises_binlog_gap_error(tmp_path: Path) -> None:
+    """The range was planned before a file was replaced."""
     for n in (1, 2, 3):
         numbered(n, n + 1).write(tmp_path, n - 1)
     given = {"path": str(tmp_path), "tables": "d.t", "payload": "json"}
@@ -343,7 +345,7 @@ def test_an_executor_with_other_files(tmp_path: Path) -> None:
         list(reader.read(part))
 
 
-def test_a_copy_of_a_live_log_before_others(
+def test_file_copied_while_written_logs_a_warning_if_another_follows(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     numbered(1, None).write(tmp_path, 0)
@@ -351,7 +353,7 @@ def test_a_copy_of_a_live_log_before_others(
     path = tmp_path / "b.000001"
     assert values(tmp_path) == ['{"a":0}', '{"a":1}']
     assert not caplog.records
-    # LOG_EVENT_BINLOG_IN_USE_F, which the checksum leaves out.
+    # LOG_EVENT_BINLOG_IN_USE_F, which the checksum does not cover.
     path.write_bytes(path.read_bytes()[:21] + b"\x01\x00" + path.read_bytes()[23:])
     with caplog.at_level(logging.WARNING):
         assert values(tmp_path) == ['{"a":0}', '{"a":1}']
@@ -359,8 +361,7 @@ def test_a_copy_of_a_live_log_before_others(
     assert "before it began b.000002" in caplog.text
 
 
-def test_a_value_that_looks_like_a_rotate(tmp_path: Path) -> None:
-    """A text at the end of a file is no ROTATE, whatever bytes it has."""
+def test_rotate_bytes_inside_another_event_are_not_taken_for_a_rotate(tmp_path: Path) -> None:
     log = LogBuilder("b.000001").format_description().query(CREATE).begin().rows(1, "t", 0).xid()
     inner = LogBuilder().rotate("b.000009").raws[0]
     log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x00" + inner).write(tmp_path)

@@ -1,4 +1,4 @@
-"""The order of files whose base name or numbers change, as one of them sees it."""
+"""The order of files whose base name or numbers change, relative to one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.errors import BinlogPurgedError
 
-# Four sequences, the last two of one name: its numbers were started again.
+# Four sequences; the last two have one base name, whose numbers started again.
 FILES = {
     "a.000008": 100,
     "a.000009": 200,
@@ -28,7 +28,7 @@ def order(origin: str) -> FileOrder:
 
 
 @pytest.mark.parametrize("origin", FILES)
-def test_places_are_ordered_as_the_index_is(origin: str) -> None:
+def test_positions_sort_in_the_order_of_the_binlog_index(origin: str) -> None:
     seen = order(origin)
     places = [seen.position(file, pos) for file in FILES for pos in (4, 90)]
     assert places == sorted(places)
@@ -52,13 +52,13 @@ def test_places_are_ordered_as_the_index_is(origin: str) -> None:
                 (2, "a.000010:4", "a.000012:500"),
             ],
         ),
-        # Nothing is left of the first.
+        # Nothing remains of the first sequence.
         (("b.000001", 300), ("a.000010", 20), [(1, "a.000010:4", "a.000010:20")]),
         (("b.000001", 300), ("b.000001", 300), []),
         (("a.000003", 4), ("a.000003", 9), [(0, "a.000003:4", "a.000003:9")]),
     ],
 )
-def test_stretches(
+def test_range_over_several_sequences_is_split_by_sequence(
     start: tuple[str, int], end: tuple[str, int], expected: list[tuple[int, str, str]]
 ) -> None:
     seen = order(start[0])
@@ -66,7 +66,7 @@ def test_stretches(
     assert [(each.sequence, str(each.start), str(each.end)) for each in found] == expected
 
 
-def test_files_are_asked_for_when_one_is_not_known() -> None:
+def test_unknown_file_refreshes_the_file_list_or_raises_binlog_purged_error() -> None:
     files = {"a.000001": 4}
     seen = FileOrder(lambda: files, "a.000001", files)
     files = {"a.000001": 9, "b.000001": 4}
@@ -75,8 +75,7 @@ def test_files_are_asked_for_when_one_is_not_known() -> None:
         seen.position("a.000002", 4)
 
 
-def test_an_origin_that_was_purged() -> None:
-    """What has its name may be of its sequence; what has not comes later."""
+def test_purged_origin_file_shares_a_sequence_only_with_its_base_name() -> None:
     seen = FileOrder(lambda: {"b.000001": 4, "b.000002": 4}, "a.000007")
     assert seen.position("b.000001", 4) > END_OF_SEQUENCE
     seen = FileOrder(lambda: {"b.000001": 4, "b.000002": 4}, "b.000007")
@@ -96,5 +95,7 @@ def test_an_origin_that_was_purged() -> None:
         ("a.b.000001", "a.b.000002", True),
     ],
 )
-def test_what_continues_a_sequence(before: str, after: str, *, continues: bool) -> None:
+def test_sequence_continues_only_with_the_same_base_name_and_a_higher_number(
+    before: str, after: str, *, continues: bool
+) -> None:
     assert continues_sequence(before, after) == continues

@@ -1,4 +1,4 @@
-"""Files on disk as a log: which, in what order, and from where."""
+"""Files on disk as a log: their selection, their order, and reads from any position."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ORDERS: list[tuple[list[str], list[str], list[int]]] = [
         [9, 10, 999_999, 1_000_000],
     ),
     (["x.000002", "a.000003"], ["x.000002", "a.000003"], [2, 3]),
-    # one number twice, or none: an ordinal in natural order
+    # repeated or missing numbers: numbered in natural order
     (["a.1", "b.1", "a.2"], ["a.1", "a.2", "b.1"], [1, 2, 3]),
     (
         ["r.10.binlog", "r.9.binlog", "r.1.binlog"],
@@ -64,7 +64,7 @@ ORDERS: list[tuple[list[str], list[str], list[int]]] = [
 
 
 @pytest.mark.parametrize(("files", "order", "numbers"), ORDERS)
-def test_order_in_a_folder(
+def test_files_of_a_folder_are_ordered_by_number_or_natural_order(
     files: list[str], order: list[str], numbers: list[int], tmp_path: Path
 ) -> None:
     touch(tmp_path, *files)
@@ -74,7 +74,7 @@ def test_order_in_a_folder(
     assert log.begins() == [Position(n, 4, name) for n, name in zip(numbers, order, strict=True)]
 
 
-def test_a_folder_gives_its_binlogs_only(tmp_path: Path) -> None:
+def test_folder_lists_only_its_binlog_files(tmp_path: Path) -> None:
     touch(tmp_path, "b.000001", "b.000002")
     touch(tmp_path, "b.index", "README", data=b"./b.000001\n")
     touch(tmp_path, "empty", data=b"")
@@ -82,7 +82,7 @@ def test_a_folder_gives_its_binlogs_only(tmp_path: Path) -> None:
     assert names(FileLog.find(str(tmp_path))) == ["b.000001", "b.000002"]
 
 
-def test_one_file_and_a_glob(tmp_path: Path) -> None:
+def test_path_of_a_file_or_glob_finds_the_matching_files(tmp_path: Path) -> None:
     touch(tmp_path, "b.000001", "b.000002", "c.000003", "odd[1].000004")
     assert FileLog.find(str(tmp_path / "b.000002")) == FileLog((str(tmp_path / "b.000002"),), (2,))
     assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001", "b.000002"]
@@ -90,7 +90,7 @@ def test_one_file_and_a_glob(tmp_path: Path) -> None:
     assert names(FileLog.find(str(tmp_path / "odd[1].000004"))) == ["odd[1].000004"]
 
 
-def test_a_glob_leaves_folders_out(tmp_path: Path) -> None:
+def test_glob_skips_folders(tmp_path: Path) -> None:
     touch(tmp_path, "b.000001")
     (tmp_path / "b.000002").mkdir()
     assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001"]
@@ -98,7 +98,7 @@ def test_a_glob_leaves_folders_out(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names")
 @pytest.mark.parametrize("pattern", ["", "*", "b\udce9.000002"])
-def test_a_file_name_that_is_no_text(pattern: str, tmp_path: Path) -> None:
+def test_file_name_that_is_not_utf_8_is_rejected(pattern: str, tmp_path: Path) -> None:
     touch(tmp_path, "b.000001", "b\udce9.000002")
     with pytest.raises(OptionError, match=r"file name 'b\\udce9\.000002' is not UTF-8; rename"):
         FileLog.find(str(tmp_path / pattern))
@@ -113,7 +113,7 @@ def test_a_file_name_that_is_no_text(pattern: str, tmp_path: Path) -> None:
         ("*/b.000001", "files of one name in several folders"),
     ],
 )
-def test_nothing_to_read(pattern: str, words: str, tmp_path: Path) -> None:
+def test_path_without_a_usable_log_is_rejected(pattern: str, words: str, tmp_path: Path) -> None:
     for folder in ("folder", "one", "two"):
         (tmp_path / folder).mkdir()
     touch(tmp_path / "one", "b.000001")
@@ -122,7 +122,7 @@ def test_nothing_to_read(pattern: str, words: str, tmp_path: Path) -> None:
         FileLog.find(str(tmp_path / pattern))
 
 
-def test_events_of_all_files() -> None:
+def test_events_of_several_files_are_read_in_order() -> None:
     log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
     expected = [
         event for n in range(1, 6) for event in read_log(CAPTURED / f"rotations.00{n}.binlog")
@@ -131,8 +131,8 @@ def test_events_of_all_files() -> None:
     assert log.end() == Position(5, expected[-1].end, "rotations.005.binlog")
 
 
-def test_events_from_every_position() -> None:
-    """From an event's start on it is the log's rest; a file's first event comes from 4 only."""
+def test_reading_from_any_event_gives_the_rest_of_the_log() -> None:
+    """A read that starts inside a file does not repeat the file's first event."""
     log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
     everything = list(log.events(log.begins()[0]))
     for at, event in enumerate(everything):
@@ -142,7 +142,7 @@ def test_events_from_every_position() -> None:
         assert list(log.events(after)) == everything[at + 1 :]
 
 
-def test_a_position_inside_an_event(tmp_path: Path) -> None:
+def test_reading_from_inside_an_event_raises_an_error(tmp_path: Path) -> None:
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     start = log.position("transactions.001.binlog", 1070)
     with pytest.raises((InvalidPositionError, MalformedEventError)) as caught:
@@ -150,13 +150,13 @@ def test_a_position_inside_an_event(tmp_path: Path) -> None:
     assert caught.value.file == "transactions.001.binlog"
 
 
-def test_a_file_that_is_not_there() -> None:
+def test_position_in_an_unknown_file_raises_invalid_position_error() -> None:
     log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
     with pytest.raises(InvalidPositionError, match=r"no file 'rotations\.006\.binlog'"):
         log.position("rotations.006.binlog", 4)
 
 
-def test_what_is_no_binlog_is_told_when_it_is_read(tmp_path: Path) -> None:
+def test_file_that_is_not_a_binlog_raises_format_error_when_read(tmp_path: Path) -> None:
     touch(tmp_path, "b.index", data=b"./b.000001\n")
     log = FileLog.find(str(tmp_path / "b.index"))
     with pytest.raises(FormatError, match="this is not a binlog") as caught:
@@ -164,7 +164,7 @@ def test_what_is_no_binlog_is_told_when_it_is_read(tmp_path: Path) -> None:
     assert caught.value.file == "b.index"
 
 
-def test_a_truncated_file_gives_what_is_whole_first(tmp_path: Path) -> None:
+def test_truncated_file_gives_its_whole_events_before_the_error(tmp_path: Path) -> None:
     whole = LogBuilder().format_description().begin().rows(1, "t", 1).xid()
     path = whole.write(tmp_path)
     path.write_bytes(path.read_bytes()[:-5])
@@ -177,7 +177,7 @@ def test_a_truncated_file_gives_what_is_whole_first(tmp_path: Path) -> None:
     assert (caught.value.file, caught.value.position) == (whole.file, found[-1].end)
 
 
-def test_a_damaged_byte(tmp_path: Path) -> None:
+def test_damaged_byte_raises_format_error_with_the_event_position(tmp_path: Path) -> None:
     path = tmp_path / "b.000001"
     shutil.copyfile(CAPTURED / "transactions.001.binlog", path)
     data = bytearray(path.read_bytes())
@@ -190,9 +190,9 @@ def test_a_damaged_byte(tmp_path: Path) -> None:
 
 
 class BigFile:
-    """Stands for a server with one file of events of 1 GiB, of which it sends the headers only.
+    """A stand-in for a server with one file of events of 1 GiB; it sends only their headers.
 
-    A real one can't be had: the test would write and read more than 4 GiB.
+    With a real server, the test would write and read more than 4 GiB.
     """
 
     def __init__(self, file: str, count: int) -> None:
@@ -221,15 +221,15 @@ class BigFile:
 
 
 class Huge(bytes):
-    """A header that counts as its whole event."""
+    """An event header whose length is that of the whole event."""
 
     def __len__(self) -> int:
         return 1 << 30
 
 
 @pytest.mark.parametrize("n", range(8))
-def test_a_start_behind_4_gib(n: int) -> None:
-    """Which a dump can't be asked for: the events before it are passed over."""
+def test_dump_start_beyond_4_gib_skips_earlier_events(n: int) -> None:
+    """A dump request cannot contain such a position: it starts at 4, and events are skipped."""
     start = Position.of("b.000001", 4 + (n << 30))
     server = BigFile("b.000001", 8)
     events = Dump(cast(ReplicaClient, server), start, None, blocking=False)
@@ -238,14 +238,16 @@ def test_a_start_behind_4_gib(n: int) -> None:
 
 
 def says_something(event: Event) -> bool:
-    """An event that those who look for statements must get."""
+    """Return whether a scan for statements must return this event."""
     if event.type == EventType.QUERY_EVENT:
         return Query.parse(event.body).sql not in {"BEGIN", "COMMIT"}
     return event.type in {EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT}
 
 
 @pytest.mark.parametrize("name", ["ddl_history", "transactions", "rotations", "gtid_no_checksum"])
-def test_statements_with_or_without_rows(name: str, implementation: Implementation) -> None:
+def test_statement_scan_keeps_every_statement_rotate_and_format_event(
+    name: str, implementation: Implementation
+) -> None:
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     begin = log.begins()[0]
     everything = list(log.events(begin))
@@ -253,7 +255,7 @@ def test_statements_with_or_without_rows(name: str, implementation: Implementati
     found = list(statement_events(log, begin))
     assert [event for event in found if says_something(event)] == expected
     assert (len(found) < len(everything)) == (implementation == "c")
-    # From the end asked for on nothing may be missing.
+    # The scan must not skip the first event at or after the requested end.
     for event in everything[:: len(everything) // 9]:
         end = log.position(event.file, event.start)
         behind = [each for each in everything if log.position(each.file, each.start) >= end]

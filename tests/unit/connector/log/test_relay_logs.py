@@ -1,4 +1,4 @@
-"""Files that contain another server's events: relay logs, and dumps that were saved."""
+"""Files that contain events of another server: relay logs and saved dumps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows_of(path: Path | str, **options: str) -> list[dict[str, Any]]:
     return read(str(path), "json", **({"tables": "d.t"} | options))
 
 
-# --- of a real replica
+# --- relay logs of a real replica
 
 
 def test_a_recorded_relay_log_replayed_equals_select() -> None:
@@ -56,7 +56,7 @@ def test_a_recorded_relay_log_replayed_equals_select() -> None:
         (5, "five", 5),
         (6, "six", 6),
     ]
-    # The file that is read, and the position in it.
+    # The name of the relay log file, and the position in it.
     assert {(row["source"]["file"], row["source"]["pos"]) for row in rows} == {
         ("relay-bin.000002", 906),
         ("relay-bin.000002", 1168),
@@ -87,7 +87,7 @@ def test_a_start_inside_an_event_of_a_relay_log_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("begin", range(3))
-def test_a_damaged_byte_of_a_relay_log_is_an_error(begin: int, tmp_path: Path) -> None:
+def test_damaged_byte_of_a_relay_log_never_gives_wrong_rows(begin: int, tmp_path: Path) -> None:
     for path in RELAY57.glob("relay-bin.0*"):
         shutil.copy(path, tmp_path)
     expected = rows_of(tmp_path, tables="rl.t")
@@ -103,18 +103,18 @@ def test_a_damaged_byte_of_a_relay_log_is_an_error(begin: int, tmp_path: Path) -
         assert found == expected, at
 
 
-# --- made ones
+# --- built relay logs
 
 
 def relay_head(file: str = "relay-bin.000001", version: str = "5.7.41-log") -> LogBuilder:
-    """The beginning of a relay log."""
+    """Return the beginning of a relay log."""
     log = LogBuilder(file)
     body = format_description_body(version)
     return log.add(EventType.FORMAT_DESCRIPTION_EVENT, body, RELAY_LOG_FLAG)
 
 
 def connected(pos: int = 4, version: str = "5.7.41-log", *, has_pos: bool = True) -> list[bytes]:
-    """What a source sends first, if a replica requests its events from a position on."""
+    """Return the first events that a source sends to a replica that starts at a position."""
     body = format_description_body(version)
     end = 4 + 19 + len(body) + 4 if has_pos and pos == 4 else 0
     rotate = rotate_body("mysql-bin.000001", pos)
@@ -125,7 +125,7 @@ def connected(pos: int = 4, version: str = "5.7.41-log", *, has_pos: bool = True
 
 
 def source_log() -> LogBuilder:
-    """The events of a source after its FORMAT_DESCRIPTION."""
+    """Return the log of a source; its first event is the FORMAT_DESCRIPTION."""
     log = LogBuilder().format_description()
     log.query(CREATE).begin().rows(1, "t", 1, 2).xid().begin().rows(1, "t", 3).rows(1, "t", 4)
     log.xid()
@@ -142,12 +142,12 @@ def values(path: Path, **options: str) -> list[int]:
     return [json.loads(row["after"])["a"] for row in rows_of(path, **options)]
 
 
-def test_a_saved_dump_is_read(tmp_path: Path) -> None:
+def test_saved_replication_dump_is_read_as_a_log(tmp_path: Path) -> None:
     path = write(tmp_path, [*connected(), *source_log().raws[1:]])
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_two_files_of_a_source_in_one_file_are_read(tmp_path: Path) -> None:
+def test_relay_log_with_two_source_files_is_read_completely(tmp_path: Path) -> None:
     first = source_log().rotate("mysql-bin.000002")
     second = LogBuilder("mysql-bin.000002").format_description()
     second.begin().rows(1, "t", 5).xid()
@@ -155,7 +155,7 @@ def test_two_files_of_a_source_in_one_file_are_read(tmp_path: Path) -> None:
     assert values(write(tmp_path, raws)) == [1, 2, 3, 4, 5]
 
 
-def test_a_connection_that_was_lost_inside_a_transaction_continues_it(tmp_path: Path) -> None:
+def test_relay_log_transaction_continues_after_a_lost_connection(tmp_path: Path) -> None:
     raws = source_log().raws
     pos = 4 + sum(map(len, raws[:8]))
     again = [*connected(pos), *raws[8:]]
@@ -163,7 +163,7 @@ def test_a_connection_that_was_lost_inside_a_transaction_continues_it(tmp_path: 
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_a_heartbeat_and_the_end_of_a_connection_hold_nothing(tmp_path: Path) -> None:
+def test_heartbeat_and_reconnection_in_a_relay_log_add_no_rows(tmp_path: Path) -> None:
     raws = source_log().raws
     end = 4 + sum(map(len, raws))
     heartbeat = raw_event(EventType.HEARTBEAT_LOG_EVENT, b"mysql-bin.000001", log_pos=end)
@@ -171,14 +171,16 @@ def test_a_heartbeat_and_the_end_of_a_connection_hold_nothing(tmp_path: Path) ->
     assert values(path) == [1, 2, 3, 4]
 
 
-def test_transactions_may_be_missing_between_two(tmp_path: Path) -> None:
+def test_relay_log_that_lacks_whole_transactions_is_accepted(tmp_path: Path) -> None:
     raws = source_log().raws
     raws = [*relay_head().raws, *connected(), raws[1], *raws[6:]]
     assert values(write(tmp_path, raws)) == [3, 4]
 
 
 @pytest.mark.parametrize("missing", [3, 4, 8, 9, 10])
-def test_a_missing_event_inside_a_transaction_is_an_error(missing: int, tmp_path: Path) -> None:
+def test_relay_log_that_lacks_an_event_of_a_transaction_is_rejected(
+    missing: int, tmp_path: Path
+) -> None:
     raws = source_log().raws
     del raws[missing]
     path = write(tmp_path, [*relay_head().raws, *connected(), *raws[1:]])
@@ -186,21 +188,21 @@ def test_a_missing_event_inside_a_transaction_is_an_error(missing: int, tmp_path
         values(path)
 
 
-def test_a_repeated_transaction_is_an_error(tmp_path: Path) -> None:
+def test_relay_log_with_a_repeated_transaction_is_rejected(tmp_path: Path) -> None:
     raws = source_log().raws
     path = write(tmp_path, [*relay_head().raws, *connected(), *raws[1:], *raws[2:6]])
     with pytest.raises(MalformedEventError, match="of another server has log_pos"):
         values(path)
 
 
-def test_a_gap_in_a_file_of_the_server_itself_is_an_error(tmp_path: Path) -> None:
+def test_missing_events_in_an_ordinary_binlog_are_rejected(tmp_path: Path) -> None:
     raws = source_log().raws
     path = write(tmp_path, [*raws[:2], *raws[6:]], "mysql-bin.000001")
     with pytest.raises(MalformedEventError, match="has log_pos"):
         values(path)
 
 
-def test_a_source_that_is_upgraded_in_mid_file_is_an_error(tmp_path: Path) -> None:
+def test_relay_log_with_a_source_upgrade_inside_a_file_is_rejected(tmp_path: Path) -> None:
     log = source_log()
     end = 4 + sum(map(len, log.raws))
     raws = [*relay_head().raws, *connected(), *log.raws[1:], *connected(end, "8.0.36")]
@@ -208,8 +210,8 @@ def test_a_source_that_is_upgraded_in_mid_file_is_an_error(tmp_path: Path) -> No
         values(write(tmp_path, raws))
 
 
-def test_statements_are_read_as_those_of_the_source(tmp_path: Path) -> None:
-    # Only MariaDB executes it.
+def test_relay_log_statements_are_parsed_for_the_version_of_the_source(tmp_path: Path) -> None:
+    # Only MariaDB executes a /*M! comment.
     log = LogBuilder().format_description("10.11.6-MariaDB-log")
     log.query("CREATE TABLE t (a INT /*M!100000 , b INT */)").begin()
     log.add(EventType.TABLE_MAP_EVENT, _two_columns())

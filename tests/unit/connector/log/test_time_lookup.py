@@ -1,4 +1,4 @@
-"""Times in a log: the first transaction whose first event is not older."""
+"""Lookup of a time in a log: the first transaction whose first event is not older."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = EventType
 
 
 def boundaries(log: FileLog) -> list[tuple[Position, int]]:
-    """(boundary, time) of every transaction, by the filter, which is another implementation."""
+    """Return (boundary, time) of every transaction, found by the independent EventFilter."""
     found: list[tuple[Position, int]] = []
     filtering = EventFilter(lambda database, table: False)
     boundary: Position | None = log.begins()[0]
@@ -36,15 +36,15 @@ def boundaries(log: FileLog) -> list[tuple[Position, int]]:
     return found
 
 
-# `statements` has changes that the filter stops at.
+# EventFilter rejects changes in `statements`.
 SCENARIOS = sorted({path.name.split(".")[0] for path in CAPTURED.glob("*.binlog")} - {"statements"})
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_second_of_a_captured_log(scenario: str) -> None:
+def test_time_lookup_in_recorded_logs_equals_a_linear_search(scenario: str) -> None:
     log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
     expected = boundaries(log)
-    # Statements may set their own time, so the seconds need be neither near nor ascending.
+    # Statements may set their own time, so the times may be in any order.
     for second in {time + step for _, time in expected for step in (-1, 0, 1)}:
         for fraction in (0.0, 0.5):
             wanted = next((at for at, time in expected if time >= second + fraction), None)
@@ -53,7 +53,7 @@ def test_every_second_of_a_captured_log(scenario: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three files; each transaction one second after the one before."""
+    """Return a folder of three files; each transaction is one second after the one before."""
     time = TIMESTAMP
     for n in (1, 2, 3):
         log = LogBuilder(f"b.{n:06d}", timestamp=time).format_description()
@@ -81,7 +81,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_transactions_of_every_kind(folder: Path) -> None:
+def test_time_lookup_finds_transactions_of_every_kind(folder: Path) -> None:
     log = FileLog.find(str(folder))
     expected = boundaries(log)
     assert [time - TIMESTAMP for _, time in expected] == list(range(15))
@@ -94,7 +94,9 @@ def test_transactions_of_every_kind(folder: Path) -> None:
     assert first_since(log, log.begins(), 0) == log.begins()[0]
 
 
-def test_it_looks_from_a_boundary_in_mid_file(folder: Path) -> None:
+def test_time_lookup_from_a_boundary_inside_a_file_finds_only_later_transactions(
+    folder: Path,
+) -> None:
     log = FileLog.find(str(folder))
     expected = boundaries(log)
     for at, (start, _) in enumerate(expected):
@@ -104,7 +106,7 @@ def test_it_looks_from_a_boundary_in_mid_file(folder: Path) -> None:
 
 
 class Counted:
-    """A log that tells how often it was read, and which files."""
+    """A log that counts its reads and records the files that were read."""
 
     def __init__(self, log: FileLog) -> None:
         self.log = log
@@ -122,7 +124,7 @@ class Counted:
 
 
 def write_files(folder: Path, times: list[tuple[int, list[int]]]) -> FileLog:
-    """Files by the time of their first event, and those of their transactions."""
+    """Write files, each given as (time of its first event, times of its transactions)."""
     for n, (head, transactions) in enumerate(times, 1):
         log = LogBuilder(f"b.{n:06d}", timestamp=head).format_description()
         for time in transactions:
@@ -136,8 +138,8 @@ HOUR = 3600
 HOURLY = [(TIMESTAMP + n * HOUR, [TIMESTAMP + n * HOUR + 9]) for n in range(64)]
 
 
-def test_few_files_are_looked_at(tmp_path: Path) -> None:
-    """On a server each look is a connection and a dump."""
+def test_time_lookup_reads_few_files(tmp_path: Path) -> None:
+    """On a server, each read takes a connection and a dump."""
     log = write_files(tmp_path, HOURLY)
     for begin, (head, _) in zip(log.begins(), HOURLY, strict=True):
         counted = Counted(log)
@@ -146,13 +148,13 @@ def test_few_files_are_looked_at(tmp_path: Path) -> None:
         assert len(counted.files) <= 9
 
 
-def test_it_looks_from_a_boundary_on(tmp_path: Path) -> None:
+def test_time_lookup_never_returns_a_position_before_its_start(tmp_path: Path) -> None:
     log = write_files(tmp_path, HOURLY)
     begins = log.begins()
     assert first_since(log, begins[10:], TIMESTAMP) == begins[10]
 
 
-# In each a file's beginning does not tell its place in time; (head, transactions) of each.
+# Logs in which the time of a file's head does not show its order: (head, transactions).
 DISORDER: dict[str, list[tuple[int, list[int]]]] = {
     "the clock was set back when a file began": [
         (1000, [1010, 1990]), (2000, [2010, 2060]), (2001, [2030, 2990]), (3000, [3010]),
@@ -174,7 +176,9 @@ DISORDER: dict[str, list[tuple[int, list[int]]]] = {
 
 
 @pytest.mark.parametrize("times", DISORDER.values(), ids=DISORDER.keys())
-def test_disorder(tmp_path: Path, times: list[tuple[int, list[int]]]) -> None:
+def test_time_lookup_in_files_with_unordered_times_equals_a_linear_search(
+    tmp_path: Path, times: list[tuple[int, list[int]]]
+) -> None:
     log = write_files(tmp_path, times)
     expected = boundaries(log)
     assert [time for _, time in expected] == [time for _, each in times for time in each]

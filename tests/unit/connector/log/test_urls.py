@@ -1,4 +1,4 @@
-"""Files at URLs that fsspec reads: the same as on disk, read in parts, and followed."""
+"""Files at fsspec URLs: the same rows as on disk, reads in parts, and streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CREATE = "CREATE TABLE t (a INT)"
 
 
 def log(number: int, *made: int, ends: bool = True) -> bytes:
-    """A file with a transaction for each value; the first one, too, with the table."""
+    """Return a file with one transaction per value; file 1 also has the CREATE TABLE."""
     file = LogBuilder(f"b.{number:06}").format_description()
     if number == 1:
         file.query(CREATE)
@@ -41,7 +41,7 @@ def log(number: int, *made: int, ends: bool = True) -> bytes:
 
 @pytest.fixture
 def bucket() -> Iterator[Any]:
-    """A file system in memory, empty, with a folder."""
+    """Yield an in-memory file system with an empty folder."""
     found = fsspec.filesystem("memory")
     found.makedirs("/logs", exist_ok=True)
     yield found
@@ -70,7 +70,7 @@ def read(path: str, **more: str) -> list[int]:
         ("memory://logs/b.000001", [1, 2]),
     ],
 )
-def test_folder_glob_and_file(bucket: Any, path: str, expected: list[int]) -> None:
+def test_url_of_a_folder_glob_or_file_is_read(bucket: Any, path: str, expected: list[int]) -> None:
     bucket.pipe("/logs/b.000001", log(1, 1, 2))
     bucket.pipe("/logs/b.000002.gz", gzip.compress(log(2, 3)))
     bucket.pipe("/logs/b.000003.zst", zstandard.compress(log(3, 4, ends=False)))
@@ -78,24 +78,26 @@ def test_folder_glob_and_file(bucket: Any, path: str, expected: list[int]) -> No
     assert read(path) == expected
 
 
-def test_a_url_of_this_machine(tmp_path: Path) -> None:
+def test_file_url_reads_local_files(tmp_path: Path) -> None:
     (tmp_path / "b.000001").write_bytes(log(1, 1, 2))
     assert read(f"file://{tmp_path}") == [1, 2]
 
 
-def test_a_path_without_files(bucket: Any) -> None:
+def test_url_without_binlog_files_is_rejected(bucket: Any) -> None:
     with pytest.raises(OptionError, match="path with no file at it"):
         read("memory://nowhere/b.*")
     with pytest.raises(OptionError, match="folder without binlog files"):
         read("memory://logs")
 
 
-def test_an_unknown_protocol() -> None:
+def test_url_with_unknown_protocol_is_rejected() -> None:
     with pytest.raises(OptionError, match="can't be read by fsspec"):
         read("nonsense://bucket/b.000001")
 
 
-def test_without_fsspec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_url_without_fsspec_is_rejected_but_local_paths_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(OptionError, match="needs fsspec: install the extra"):
@@ -104,7 +106,7 @@ def test_without_fsspec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert read(str(tmp_path)) == [1]
 
 
-def test_a_late_position_needs_only_a_part_of_its_file(tmp_path: Path) -> None:
+def test_read_from_a_late_position_fetches_only_part_of_the_object(tmp_path: Path) -> None:
     from helpers.mirrors.parts_store import PartsStore
 
     fsspec.register_implementation("parts", PartsStore, clobber=True)
@@ -129,7 +131,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileStream]:
     found.stop()
 
 
-def test_a_stream_follows_a_store(bucket: Any, stream: FileStream) -> None:
+def test_stream_follows_new_and_grown_objects_of_a_store(bucket: Any, stream: FileStream) -> None:
     bucket.pipe("/logs/b.000001.gz", gzip.compress(log(1, 1)))
     bucket.pipe("/logs/b.000002", log(2, 2, ends=False))
     stream.begin().wait_for([1, 2])
@@ -140,7 +142,7 @@ def test_a_stream_follows_a_store(bucket: Any, stream: FileStream) -> None:
     stream.replay()
 
 
-def test_an_object_that_is_replaced_by_another_one(bucket: Any, stream: FileStream) -> None:
+def test_replaced_object_raises_binlog_replaced_error(bucket: Any, stream: FileStream) -> None:
     bucket.pipe("/logs/b.000001", log(1, 1, 2, ends=False))
     stream.begin().wait_for([1, 2])
     bucket.pipe("/logs/b.000001", log(1, 1, 5, 6, ends=False))

@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules of examples/monitoring, against the metrics that there are."""
+"""The dashboard and alert rules of examples/monitoring match the existing metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Each expression, and the texts that show its labels."""
+    """Return each expression with the text that shows its labels."""
     shown = [
         (target["expr"], target["legendFormat"])
         for panel in dashboard()["panels"]
@@ -43,7 +43,9 @@ def expressions() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("expression", "text"), expressions())
-def test_metrics_and_labels_exist(expression: str, text: str) -> None:
+def test_example_expressions_use_only_existing_metrics_and_labels(
+    expression: str, text: str
+) -> None:
     names = _NAME.findall(expression)
     assert names
     for name in names:
@@ -52,17 +54,17 @@ def test_metrics_and_labels_exist(expression: str, text: str) -> None:
         assert {*_TEMPLATE.findall(text)} <= LABELS[name]
 
 
-def test_every_metric_is_shown() -> None:
+def test_example_dashboard_and_alerts_use_every_metric() -> None:
     shown = {name for expression, _ in expressions() for name in _NAME.findall(expression)}
     assert shown == {*LABELS}
 
 
-def test_queries_of_the_dashboard_are_those_of_the_metrics() -> None:
+def test_dashboard_query_variable_lists_the_query_labels() -> None:
     variables = {each["name"]: each for each in dashboard()["templating"]["list"]}
     assert variables["query"]["query"]["query"] == ("label_values(mysqlbinlog_query_active, query)")
 
 
-def test_panels_do_not_overlap() -> None:
+def test_dashboard_panels_do_not_overlap() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in dashboard()["panels"]:
         grid = panel["gridPos"]
@@ -77,7 +79,7 @@ def test_panels_do_not_overlap() -> None:
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool")
-def test_prometheus_accepts_the_configuration() -> None:
+def test_promtool_accepts_the_example_configuration() -> None:
     done = subprocess.run(
         ["promtool", "check", "config", str(FOLDER / "prometheus.yml")],
         capture_output=True,

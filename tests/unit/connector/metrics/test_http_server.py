@@ -1,4 +1,4 @@
-"""The server of pages, against clients that are slow, hostile or many."""
+"""The page server with slow, hostile or many clients."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def raw(server: PageServer) -> socket.socket:
 
 
 def received(client: socket.socket) -> bytes:
-    """What is sent before the connection is closed."""
+    """Return the bytes that are received before the connection is closed."""
     try:
         return client.recv(65536)
     except ConnectionError:
         return b""
 
 
-def test_a_page_has_its_type_and_protections(server: PageServer) -> None:
+def test_page_has_its_content_type_and_security_headers(server: PageServer) -> None:
     for path in ("/", "/?anything=1"):
         status, body, headers = request(server, "GET", path)
         assert (status, body) == (200, b"<p>ok</p>")
@@ -74,19 +74,19 @@ def test_a_page_has_its_type_and_protections(server: PageServer) -> None:
         "/fails/",
     ],
 )
-def test_other_paths_are_not_found(server: PageServer, path: str) -> None:
+def test_unknown_paths_return_404(server: PageServer, path: str) -> None:
     status, body, _ = request(server, "GET", path)
     assert (status, body) == (404, b"404 not found\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"])
-def test_other_methods_are_rejected(server: PageServer, method: str) -> None:
+def test_methods_other_than_get_return_501(server: PageServer, method: str) -> None:
     status, body, _ = request(server, method, "/")
     assert status == 501
     assert b"<" not in body
 
 
-def test_a_page_that_fails_is_an_error_of_the_client_and_logged(
+def test_failing_page_returns_500_and_is_logged(
     server: PageServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert request(server, "GET", "/fails")[:2] == (500, b"500 the page could not be made\n")
@@ -107,7 +107,7 @@ def test_a_page_that_fails_is_an_error_of_the_client_and_logged(
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_no_request_harms_nothing(
+def test_malformed_request_leaves_the_server_running(
     server: PageServer, sent: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with raw(server) as client:
@@ -117,12 +117,12 @@ def test_what_is_no_request_harms_nothing(
             while client.recv(65536):
                 pass
         except OSError:
-            pass  # it is closed in the middle of what is sent
+            pass  # the server closes the connection before everything is sent
     assert request(server, "GET", "/")[0] == 200
     assert capfd.readouterr().err == ""
 
 
-def test_slow_clients_are_closed_and_many_are_refused(
+def test_slow_clients_are_closed_and_excess_connections_rejected(
     monkeypatch: pytest.MonkeyPatch, server: PageServer
 ) -> None:
     monkeypatch.setattr(http_server, "_MAX_CONNECTIONS", 3)
@@ -141,7 +141,7 @@ def test_slow_clients_are_closed_and_many_are_refused(
     assert request(server, "GET", "/")[0] == 200
 
 
-def test_a_page_is_made_once_a_second() -> None:
+def test_page_content_is_reused_between_quick_requests() -> None:
     made: list[int] = []
 
     def make() -> bytes:
@@ -154,7 +154,7 @@ def test_a_page_is_made_once_a_second() -> None:
     assert len(made) == 1
 
 
-def test_the_port_is_free_after_the_end_with_clients_left() -> None:
+def test_port_is_free_after_server_shutdown_with_open_connections() -> None:
     with PageServer("127.0.0.1", 0, {}) as server:
         client = raw(server)
         wait_until(lambda: server._open, "the connection is open")
@@ -163,12 +163,12 @@ def test_the_port_is_free_after_the_end_with_clients_left() -> None:
         pass
 
 
-def test_a_port_in_use_is_an_error() -> None:
+def test_page_server_on_a_port_in_use_raises_os_error() -> None:
     with PageServer("127.0.0.1", 0, {}) as server, pytest.raises(OSError, match="in use"):
         PageServer("127.0.0.1", port(server), {})
 
 
-def test_nothing_is_read_from_the_disk(server: PageServer, tmp_path: Path) -> None:
+def test_path_of_a_file_on_disk_returns_404(server: PageServer, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
     assert request(server, "GET", str(secret))[0] == 404

@@ -22,7 +22,7 @@ class BrokenMirror:
         raise RuntimeError("broken")
 
 
-def test_a_mirror_that_fails_does_not_end_the_thread(
+def test_failing_mirror_is_logged_once_and_does_not_end_the_metrics_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(listener, "_POLL_SECONDS", 0.01)
@@ -52,12 +52,12 @@ def test_a_mirror_that_fails_does_not_end_the_thread(
     [
         ("", "'1m'", True),
         ("", "None", False),
-        # As the program wants it.
+        # The program's own logging configuration decides.
         ("logging.basicConfig(level=logging.WARNING)", "'1m'", False),
         ("logging.basicConfig(level=logging.INFO)", "'1m'", True),
     ],
 )
-def test_lines_are_shown_unless_logging_is_configured(
+def test_metrics_log_lines_follow_log_interval_and_configured_level(
     before: str, interval: str, *, shown: bool
 ) -> None:
     code = (

@@ -1,4 +1,4 @@
-"""The metrics as Prometheus, OpenTelemetry and a log show them."""
+"""The metrics in Prometheus, in OpenTelemetry and in log lines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
 def _values(labels: Mapping[str, Any]) -> tuple[str, ...]:
-    """By the order of their names."""
+    """Return the values of labels, ordered by the labels' names."""
     return tuple(labels[name] for name in sorted(labels))
 
 
 def scraped(*queries: QueryMetrics) -> Samples:
-    """What Prometheus reads."""
+    """Return the samples that Prometheus parses."""
     text = exposition(lambda: queries).decode("utf-8")
     return {
         (sample.name, _values(sample.labels)): sample.value
@@ -35,7 +35,7 @@ def scraped(*queries: QueryMetrics) -> Samples:
     }
 
 
-def test_prometheus_reads_every_value() -> None:
+def test_prometheus_exposition_has_every_metric_value() -> None:
     found = scraped(mirror_metrics())
     shop = ("shop",)
     assert {name: value for (name, labels), value in found.items() if labels == shop} == {
@@ -75,7 +75,7 @@ def test_prometheus_reads_every_value() -> None:
     assert stopped == {"keyless", "log"}
 
 
-def test_values_that_are_not_known_have_no_series() -> None:
+def test_unknown_metric_values_have_no_series() -> None:
     found = scraped(QueryMetrics("q", NOW, source=SourceMetrics()))
     assert {name for name, _ in found} == {
         "mysqlbinlog_query_active",
@@ -87,13 +87,13 @@ def test_values_that_are_not_known_have_no_series() -> None:
     }
 
 
-def test_hostile_names_are_labels() -> None:
+def test_hostile_table_names_round_trip_as_prometheus_labels() -> None:
     name = f"ñ漢{HOSTILE}"
     found = scraped(mirror_metrics(TableMetrics("shop", name, 5)))
     assert found["mysqlbinlog_table_rows_total", ("shop", "shop", name)] == 5
 
 
-def test_series_are_bounded() -> None:
+def test_prometheus_series_are_bounded_for_many_tables() -> None:
     tables = [
         TableMetrics("shop", f"t{number}", 1, 1, 0.0, float(number)) for number in range(3000)
     ]
@@ -110,7 +110,7 @@ def test_series_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_names_follow_the_conventions(family: Any) -> None:
+def test_metric_names_follow_prometheus_conventions(family: Any) -> None:
     assert re.fullmatch(r"mysqlbinlog(_[a-z]+)+", family.name)
     assert family.name.endswith("_total") == (family.kind == "counter")
     unit = {"s": "_seconds", "By": "_bytes", "1": "_ratio", "": ""}[family.unit]
@@ -118,7 +118,7 @@ def test_names_follow_the_conventions(family: Any) -> None:
     assert family.help.endswith(".")
 
 
-def test_a_collector_can_be_registered_with_others() -> None:
+def test_collector_registration_reads_no_metrics_and_rejects_duplicates() -> None:
     registry = CollectorRegistry(auto_describe=True)
     asked: list[int] = []
 
@@ -133,7 +133,7 @@ def test_a_collector_can_be_registered_with_others() -> None:
         registry.register(MetricsCollector(metrics))
 
 
-def test_opentelemetry_reads_the_same_values() -> None:
+def test_opentelemetry_values_equal_those_of_prometheus() -> None:
     export = pytest.importorskip("opentelemetry.sdk.metrics.export", reason="no OpenTelemetry SDK")
     from opentelemetry.sdk.metrics import MeterProvider
 
@@ -155,7 +155,7 @@ def test_opentelemetry_reads_the_same_values() -> None:
     assert names["mysqlbinlog_rows_total"] == "mysqlbinlog.rows"
 
 
-def test_a_line_has_what_is_of_interest() -> None:
+def test_metrics_log_line_shows_lag_snapshot_rows_and_stopped_tables() -> None:
     assert line_of(mirror_metrics()) == (
         "shop: lag 12 s, 123,456 bytes in 3 files to read, purge in 2.0 h, reconnects: 3,"
         " failovers: 1, snapshot of 2 tables with 5,000 rows so far (90 s left), 1,500 rows in"

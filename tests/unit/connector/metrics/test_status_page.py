@@ -1,4 +1,4 @@
-"""The status page: what it shows, that it is well-formed, and that nothing in it is hostile."""
+"""The status page: its contents, well-formed HTML, and escaped names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyspark_mysqlbinlog.connector.metrics.status_page import status_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _EMPTY = {"meta"}
-# Their end may be left out.
+# Their end tags may be omitted.
 _OPEN = {"td", "th"}
 
 
 class Read(HTMLParser):
-    """Reads a page; AssertionError if an element is not closed."""
+    """The contents of a page; AssertionError if an element is not closed."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Read(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_everything_is_shown() -> None:
+def test_status_page_shows_tables_lag_snapshot_and_stop_reasons() -> None:
     page = Read(status_page(mirror_metrics()))
     assert [row[:2] for row in page.rows[1:]] == [
         ["shop.keyless", "stopped"],
@@ -94,13 +94,13 @@ def test_everything_is_shown() -> None:
         (QueryMetrics("q", NOW, is_active=False), "not running"),
     ],
 )
-def test_state(query: QueryMetrics, shown: str) -> None:
+def test_status_page_without_tables_shows_the_query_state(query: QueryMetrics, shown: str) -> None:
     page = Read(status_page(query))
     assert shown in page.text
     assert "Tables are listed after the first batch" in page.text
 
 
-def test_hostile_names_and_errors_are_text() -> None:
+def test_status_page_escapes_hostile_names_and_errors() -> None:
     table = TableMetrics(f"a{HOSTILE}", HOSTILE, stopped=HOSTILE, change_log_stopped=HOSTILE)
     text = status_page(mirror_metrics(table, source=SourceMetrics(file=HOSTILE)))
     page = Read(text)
@@ -109,7 +109,7 @@ def test_hostile_names_and_errors_are_text() -> None:
     assert page.rows[1][0] == f"a{HOSTILE}.{HOSTILE}"
 
 
-def test_a_thousand_tables_have_the_urgent_ones_first() -> None:
+def test_status_page_lists_stopped_and_lagging_tables_first() -> None:
     tables = [TableMetrics("shop", f"t{number:04}", number, number) for number in range(1000)]
     tables[500] = TableMetrics("shop", "stops", stopped="no key")
     tables[600] = TableMetrics("shop", "lags", commit_lag_seconds=9.0)
@@ -128,11 +128,11 @@ def test_a_thousand_tables_have_the_urgent_ones_first() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 @pytest.mark.parametrize("width", [1200, 380])
-def test_a_browser_shows_it_without_scrolling_sideways(tmp_path: Path, width: int) -> None:
+def test_status_page_in_a_browser_needs_no_horizontal_scrolling(tmp_path: Path, width: int) -> None:
     long = TableMetrics("shop", "t" * 60, 10**12, 10**15, 1e6, 1e6, stopped="reason " * 100)
     hostile = TableMetrics("shop", HOSTILE, in_snapshot=True, snapshot_rows_estimate=7)
     page = tmp_path / "page.html"
-    # What no page of ours has: it measures the rest.
+    # The page itself has no script; this one measures its width.
     measure = "<script>document.title = document.documentElement.scrollWidth</script>"
     text = status_page(mirror_metrics(long, hostile))
     page.write_text(re.sub("</body>", f"{measure}</body>", text))

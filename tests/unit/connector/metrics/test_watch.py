@@ -1,4 +1,4 @@
-"""What is known of a query at a moment: its lag above all, by its last progress and its state."""
+"""The state of a query at a given time, above all its lag, from its last progress."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def observed(query: FakeQuery, at: float) -> QueryMetrics:
 @pytest.mark.parametrize(
     ("reported", "runs", "seconds_later", "lag"),
     [
-        # Idle, and everything is applied: however long the silence.
+        # Idle, and everything was applied at the last progress.
         (source(0), False, 0, 0.0),
         (source(0), False, 30, 0.0),
         # Only tables that are not captured changed.
         (source(0, server=AHEAD), False, 30, 0.0),
-        # Spark has not asked the source for long.
+        # The last progress is too old.
         (source(0), False, 61, None),
-        # A batch has what came after the answer.
+        # The running batch may have events since the progress.
         (source(0), True, 5, 5.0),
         (source(0), True, 500, 500.0),
-        # The batch of this progress applied all that was there, and all is quiet.
+        # The batch of this progress applied everything, and no batch runs.
         (source(7), False, 3, 0.0),
         (source(7), False, 61, None),
-        # And the next batch has what came later, or since the end was known.
+        # The running batch may have events since the progress, or since the end was observed.
         (source(7), True, 3, 3.0),
         (source(7, observed_at=NOW - 4), True, 3, 7.0),
-        # The server had more than what was applied.
+        # The server had more events than were applied.
         (source(7, end=BEFORE_END), False, 3, 10.0),
         (source(7, end=BEFORE_END), True, 3, 10.0),
         (source(7, server=AHEAD), False, 300, 307.0),
@@ -56,7 +56,7 @@ def observed(query: FakeQuery, at: float) -> QueryMetrics:
         (source(None, server=None), True, 1, None),
     ],
 )
-def test_lag_at_a_moment(
+def test_lag_is_computed_from_last_progress_and_query_state(
     reported: dict[str, Any], runs: bool, seconds_later: float, lag: float | None
 ) -> None:
     query = FakeQuery()
@@ -66,14 +66,14 @@ def test_lag_at_a_moment(
     assert observed(query, NOW + seconds_later).lag_seconds == lag
 
 
-def test_a_query_that_asks_for_offsets_runs_no_batch() -> None:
+def test_idle_query_that_is_getting_offsets_has_zero_lag() -> None:
     query = FakeQuery()
     query.has(progress(source(0)))
     query.runs("Getting offsets from MySQLBinlog")
     assert observed(query, NOW + 5).lag_seconds == 0
 
 
-def test_a_query_that_has_ended_has_no_lag() -> None:
+def test_ended_query_is_inactive_with_unknown_lag() -> None:
     query = FakeQuery()
     query.has(progress(source(7, end=BEFORE_END)))
     query.isActive = False
@@ -82,14 +82,14 @@ def test_a_query_that_has_ended_has_no_lag() -> None:
     assert found.lag_seconds is None
 
 
-def test_a_clock_that_was_set_back_makes_no_lag_negative() -> None:
+def test_clock_set_back_gives_zero_lag() -> None:
     query = FakeQuery()
     query.has(progress(source(0)))
     query.runs()
     assert observed(query, NOW - 100).lag_seconds == 0
 
 
-def test_nothing_is_known_of_other_sources_and_before_the_first_progress() -> None:
+def test_query_without_progress_of_a_binlog_source_has_no_metrics() -> None:
     watch = QueryWatch("q")
     watch.observe(FakeQuery())
     assert watch.metrics() == ()
@@ -97,7 +97,7 @@ def test_nothing_is_known_of_other_sources_and_before_the_first_progress() -> No
     assert watch.metrics() == ()
 
 
-def test_values_of_the_source() -> None:
+def test_source_metrics_are_read_from_query_progress() -> None:
     snapshot = {
         "tables_completed": 1,
         "tables_remaining": 2,
@@ -122,7 +122,7 @@ def test_values_of_the_source() -> None:
     assert (found.source.file, found.source.pos) == ("bin.000007", 4711)
 
 
-def test_each_batch_is_counted_once() -> None:
+def test_batch_reported_by_two_progresses_is_counted_once() -> None:
     watch = QueryWatch("q")
     for number, rows, took in ((0, 0, 100), (1, 5, 200), (1, 5, 200), (2, 7, 400)):
         watch.add(progress(source(rows=rows), number=number, batch_ms=took))
@@ -141,7 +141,7 @@ def test_an_older_progress_does_not_replace_a_newer_one() -> None:
     assert (found.lag_seconds, found.rows) == (0, 4)
 
 
-def test_two_sources_of_a_query_are_two() -> None:
+def test_two_binlog_sources_of_a_query_have_separate_metrics() -> None:
     watch = QueryWatch("q")
     other = {"latestOffset": None, "endOffset": "7", "numInputRows": 100}
     sources = (source(0, rows=1), other, source(9, end=BEFORE_END, rows=2))
@@ -153,7 +153,7 @@ def test_two_sources_of_a_query_are_two() -> None:
     ]
 
 
-def test_a_mirror_has_its_tables_and_what_is_stopped() -> None:
+def test_mirror_metrics_have_tables_and_stop_reasons() -> None:
     tables = {
         "shop.orders": TableProgress(30, 300, 1.5, True, 20, 40),
         "shop.a.b": TableProgress(stopped="no key"),

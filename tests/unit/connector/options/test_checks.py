@@ -1,4 +1,4 @@
-"""What options want of one another, and of the kind of read that they are given to."""
+"""Options that depend on other options or on the kind of read."""
 
 from __future__ import annotations
 
@@ -88,24 +88,24 @@ from pyspark_mysqlbinlog.errors import OptionError
         (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
     ],
 )
-def test_options_at_odds(options: dict[str, str], message: str) -> None:
+def test_missing_or_conflicting_options_are_rejected(options: dict[str, str], message: str) -> None:
     assert message in refused(options)
 
 
-# (options, what a stream refuses of them)
+# (options, the option that a stream rejects)
 @pytest.mark.parametrize(
     ("options", "refused_name"),
     [
         (SERVER, None),
         (SERVER | {"startingOffset": "earliest", "maxRowsPerTrigger": "5"}, None),
         (SERVER | {"endingOffset": "b.000001:4"}, "endingOffset"),
-        # What is the default, too: a stream does not end there.
+        # Also with its default value: a stream does not end there.
         (SERVER | {"endingOffset": "latest"}, "endingOffset"),
         ({"path": "/logs", "maxRowsPerTrigger": "5"}, None),
         ({"path": "/logs", "endingOffset": "latest"}, "endingOffset"),
     ],
 )
-def test_a_stream_refuses_what_is_for_batch_reads(
+def test_stream_rejects_options_of_batch_reads(
     options: dict[str, str], refused_name: str | None
 ) -> None:
     source = MySQLBinlogDataSource(options)
@@ -113,7 +113,7 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     if refused_name is None:
         source.streamReader(schema)
         return
-    # What `streamReader` raises is not shown, and the first call may be any of these.
+    # Errors of `streamReader` are not shown, and any of these may be the first call.
     reader = pickle.loads(pickle.dumps(source.streamReader(schema)))
     calls: list[Callable[[], object]] = [
         reader.initialOffset,
@@ -130,8 +130,8 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     )
 
 
-def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
-    """They tune and decide nothing, so one set of options does for both."""
+def test_batch_read_accepts_stream_options_for_a_server_but_not_for_files() -> None:
+    """These options only tune a read, so one set of options can serve both kinds of read."""
     streams = [name for name in FIELDS if field_info(name, "reads") == "streams"]
     assert set(streams) == {
         "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",

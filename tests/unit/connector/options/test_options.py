@@ -1,4 +1,4 @@
-"""The options model: texts to values, one-line errors, no secrets."""
+"""The options model: parsed values, one-line errors, and no secrets in texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 GTIDS = ExecutedGtids(GtidSet.parse(f"{UUID}:1-5"))
 
 
-def test_defaults() -> None:
+def test_omitted_options_have_their_defaults() -> None:
     options = parse_options(SERVER)
     assert (options.host, options.port, options.user) == ((("db", None),), 3306, "repl")
     assert options.password is None
@@ -43,7 +43,7 @@ def test_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_the_shown_default_is_the_default(name: str) -> None:
+def test_documented_option_default_equals_the_actual_default(name: str) -> None:
     extra = FIELDS[name].json_schema_extra
     assert isinstance(extra, dict)
     assert extra["expects"]
@@ -113,11 +113,11 @@ def test_the_shown_default_is_the_default(name: str) -> None:
         ("schemaEvolutionMode", "addnewcolumns", "schema_evolution_mode", "addNewColumns"),
     ],
 )  # fmt: skip
-def test_values(name: str, text: str, field: str, value: Any) -> None:
+def test_option_text_is_parsed_to_its_value(name: str, text: str, field: str, value: Any) -> None:
     assert getattr(parse_options(SERVER | {name: text}), field) == value
 
 
-# option, value: each is refused with the option's name, what it expects and what was found
+# Each error has the option's name, the expected form and the value that was found.
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -189,7 +189,7 @@ def test_values(name: str, text: str, field: str, value: Any) -> None:
         ("tinyInt1IsBoolean", "1"),
     ],
 )
-def test_wrong_values(name: str, text: str) -> None:
+def test_wrong_option_value_is_rejected_with_expected_and_found_value(name: str, text: str) -> None:
     extra = FIELDS[name].json_schema_extra
     assert isinstance(extra, dict)
     message = refused(SERVER | {name: text})
@@ -212,7 +212,7 @@ def test_wrong_values(name: str, text: str) -> None:
         ("zzz", "docs/reference/options.md lists them all"),
     ],
 )
-def test_unknown_options(name: str, hint: str) -> None:
+def test_unknown_option_is_rejected_with_a_hint(name: str, hint: str) -> None:
     message = refused(SERVER | {name: SECRET})
     assert message == f"unknown option {name!r}: {hint}"
 
@@ -228,7 +228,9 @@ def test_unknown_options(name: str, hint: str) -> None:
         (False, SERVER | {"startingOffset": "b.1:4"}, FilePosition("b.1", 4)),
     ],
 )
-def test_place_to_start(streaming: bool, options: dict[str, str], place: object) -> None:
+def test_start_is_the_given_offset_or_the_default_of_the_read(
+    streaming: bool, options: dict[str, str], place: object
+) -> None:
     assert parse_options(options).place_to_start(streaming=streaming) == place
 
 
@@ -248,24 +250,26 @@ def test_place_to_start(streaming: bool, options: dict[str, str], place: object)
         ({"tables": "a.b, a.c", "payload": "STRUCT"}, "struct"),
     ],
 )
-def test_payload_kind(given: dict[str, str], kind: str) -> None:
+def test_payload_defaults_to_struct_only_for_one_named_table(
+    given: dict[str, str], kind: str
+) -> None:
     assert parse_options(SERVER | given).payload_kind == kind
 
 
-def test_struct_options() -> None:
+def test_struct_options_are_taken_from_the_options() -> None:
     shaped = {"timeType": "interval", "jsonType": "variant", "zeroDates": "fail"}
     given = SERVER | {"tables": "a.b", "tinyInt1IsBoolean": "true"} | shaped
     assert parse_options(given).struct_options == StructOptions("interval", "variant", "fail", True)
     assert parse_options(SERVER).struct_options == StructOptions()
 
 
-def test_table_filter() -> None:
+def test_table_filter_of_options_respects_case_sensitivity() -> None:
     options = parse_options(SERVER | {"tables": "Shop.*", "excludeTables": "shop.audit"})
     assert options.table_filter(True).captures("Shop", "audit")
     assert not options.table_filter(case_sensitive=False).captures("Shop", "audit")
 
 
-def test_server_settings() -> None:
+def test_server_settings_have_the_options_and_hide_the_password() -> None:
     options = parse_options(
         SERVER
         | {"port": "3307", "password": SECRET, "sslMode": "VERIFY_CA", "sslCa": "ca.pem"}
@@ -306,7 +310,9 @@ def test_server_settings() -> None:
         ("pässwörd\n", "pässwörd"),
     ],
 )
-def test_password_file(tmp_path: Path, content: str, password: str) -> None:
+def test_password_file_is_read_without_its_last_line_break(
+    tmp_path: Path, content: str, password: str
+) -> None:
     file = tmp_path / "password"
     file.write_bytes(content.encode())
     options = parse_options(SERVER | {"passwordFile": str(file)})
@@ -314,7 +320,7 @@ def test_password_file(tmp_path: Path, content: str, password: str) -> None:
     assert options.password.get_secret_value() == password
 
 
-def test_an_unreadable_password_file(tmp_path: Path) -> None:
+def test_unreadable_password_file_is_rejected_without_showing_its_content(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     message = refused(SERVER | {"passwordFile": missing})
     assert message == (
@@ -338,7 +344,7 @@ def test_an_unreadable_password_file(tmp_path: Path) -> None:
         {"PASSWORD": SECRET},
     ],
 )
-def test_no_secret_is_shown(wrong: dict[str, str]) -> None:
+def test_option_errors_and_reprs_never_show_the_password(wrong: dict[str, str]) -> None:
     given = SERVER | {"password": SECRET} | wrong
     if wrong:
         with pytest.raises(OptionError) as caught:
@@ -350,18 +356,18 @@ def test_no_secret_is_shown(wrong: dict[str, str]) -> None:
         assert SECRET not in repr(options) + str(options) + options.model_dump_json()
 
 
-def test_it_pickles_with_its_secret() -> None:
+def test_pickled_options_keep_the_password() -> None:
     options = parse_options(SERVER | {"password": SECRET, "startingOffset": "b.000001:4"})
     copy = pickle.loads(pickle.dumps(options))
     assert copy == options
     assert copy.password.get_secret_value() == SECRET
 
 
-def test_it_is_frozen() -> None:
+def test_options_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        parse_options(SERVER).port = 1  # type: ignore[misc] # what is tested
+        parse_options(SERVER).port = 1  # type: ignore[misc] # the assignment is tested
 
 
-def test_the_package_loads_without_pydantic() -> None:
+def test_package_import_does_not_import_pydantic() -> None:
     code = "import sys, pyspark_mysqlbinlog; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

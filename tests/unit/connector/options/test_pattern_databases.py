@@ -1,4 +1,4 @@
-"""Which databases patterns reach, and what a log's filters leave out of them."""
+"""Databases that patterns match, and those of them that binlog filters exclude."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ from pyspark_mysqlbinlog.connector.server.binlog_filters import DatabaseFilter, 
         (r"/sh\/op\.t/", "sh/op"),
     ],
 )
-def test_the_one_database_of_a_pattern(pattern: str, database: str | None) -> None:
+def test_single_database_of_a_table_pattern_is_recognized(
+    pattern: str, database: str | None
+) -> None:
     (found,) = TableFilter.parse(pattern).included
     assert found.text == pattern
     assert single_database(found) == database
@@ -57,18 +59,18 @@ def test_the_one_database_of_a_pattern(pattern: str, database: str | None) -> No
         ("TMP.t", None, False),
     ],
 )
-def test_whether_a_database_is_reached(
+def test_table_filter_shows_whether_it_may_match_a_database(
     tables: str | None, exclude: str | None, reached: bool | None
 ) -> None:
     assert may_match_database(TableFilter.parse(tables, exclude), "tmp") is reached
 
 
-def test_system_databases_are_never_reached() -> None:
+def test_system_databases_never_match_table_patterns() -> None:
     assert may_match_database(TableFilter.parse(), "mysql") is False
     assert excludes_all_of(TableFilter.parse(exclude="/(?i)tmp\\..*/"), "tmp") is False
 
 
-def test_names_of_databases_in_another_case() -> None:
+def test_case_insensitive_patterns_match_databases_of_another_case() -> None:
     for tables in ("TMP.t", "T*.t", r"/TMP\.t/"):
         assert may_match_database(TableFilter.parse(tables, case_sensitive=False), "tmp") is True
 
@@ -93,7 +95,9 @@ def test_names_of_databases_in_another_case() -> None:
         ("", "%", True),
     ],
 )
-def test_globs_that_a_grants_pattern_covers(glob: str, like: str, covered: bool) -> None:
+def test_glob_is_covered_only_by_a_grant_pattern_that_matches_all_its_names(
+    glob: str, like: str, covered: bool
+) -> None:
     assert is_covered(glob, like) == covered
 
 
@@ -105,14 +109,14 @@ def test_globs_that_a_grants_pattern_covers(glob: str, like: str, covered: bool)
         ("", "tmp", r"/(a|b)\..*/", [], ["tmp"]),
         ("shop", "", "shop.*", [], []),
         ("shop", "", None, ["crm"], []),
-        # It is not there yet, but named.
+        # The database does not exist yet, but the pattern names it.
         ("shop", "", "later.*", ["later"], []),
-        # With both, the other list does not count.
+        # With both lists, the list of ignored databases has no effect.
         ("shop", "shop", "shop.*", [], []),
         ("Shop", "", "shop.*", ["shop"], []),
     ],
 )
-def test_what_a_filter_leaves_out(
+def test_captured_databases_excluded_by_binlog_filters_are_reported(
     only: str, but: str, tables: str | None, left_out: list[str], perhaps: list[str]
 ) -> None:
     found = left_out_by(DatabaseFilter.of(only, but), TableFilter.parse(tables), ["shop", "crm"])

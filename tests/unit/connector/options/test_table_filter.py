@@ -11,7 +11,6 @@ from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, Tab
 from pyspark_mysqlbinlog.errors import OptionError
 
 
-# tables, excludeTables, database, table, wanted
 @pytest.mark.parametrize(
     ("tables", "exclude", "database", "table", "wanted"),
     [
@@ -63,7 +62,7 @@ from pyspark_mysqlbinlog.errors import OptionError
         ("shop.audit", "/.*audit/", "shop", "audit", False),
     ],
 )
-def test_wants(
+def test_table_filter_captures_only_matching_tables(
     tables: str | None, exclude: str | None, database: str, table: str, wanted: bool
 ) -> None:
     assert TableFilter.parse(tables, exclude).captures(database, table) is wanted
@@ -80,7 +79,7 @@ def test_wants(
         (None, None, "MySQL", "user", False),
     ],
 )
-def test_wants_where_the_server_ignores_case(
+def test_case_insensitive_table_filter_ignores_case_of_names(
     tables: str | None, exclude: str | None, database: str, table: str, wanted: bool
 ) -> None:
     assert (
@@ -98,7 +97,7 @@ def test_wants_where_the_server_ignores_case(
         ("a.b,a.c", "*.c", (("a", "b"),), True),
     ],
 )
-def test_literals(
+def test_table_filter_lists_its_literal_table_names(
     tables: str | None,
     exclude: str | None,
     literals: tuple[tuple[str, str], ...],
@@ -119,7 +118,7 @@ def test_literals(
         ("a.*", None, True, False),
     ],
 )
-def test_whether_a_struct_nests(
+def test_struct_nests_only_for_several_named_tables(
     tables: str, exclude: str | None, case_sensitive: bool, nests: bool
 ) -> None:
     assert TableFilter.parse(tables, exclude, case_sensitive).nests is nests
@@ -138,7 +137,7 @@ def test_whether_a_struct_nests(
         (".b", "expected a name before '.b'"),
         ("a.b.c", "a name that contains a dot requires backquotes"),
         ("a.b c.d", "expected a comma before 'c.d'"),
-        ("a.b;c.d", None),  # a name may hold a semicolon, but the second dot requires backquotes
+        ("a.b;c.d", None),  # a name may contain a semicolon, but the second dot requires backquotes
         ("`a.b", "'`a.b' has no closing backquote"),
         ("``.b", "the name `` is empty"),
         ("`a`b.c", "'a' is only a part of database.table"),
@@ -151,7 +150,9 @@ def test_whether_a_struct_nests(
     ],
 )
 @pytest.mark.parametrize("option", ["tables", "excludeTables"])
-def test_wrong_syntax(option: str, text: str, message: str | None) -> None:
+def test_malformed_table_pattern_is_rejected_with_its_fault(
+    option: str, text: str, message: str | None
+) -> None:
     arguments = {"tables": text} if option == "tables" else {"exclude": text}
     with pytest.raises(OptionError) as caught:
         TableFilter.parse(**arguments)  # type: ignore[arg-type] # one of two names
@@ -161,13 +162,13 @@ def test_wrong_syntax(option: str, text: str, message: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["mysql.user", "`sys`.`x`", "a.b,information_schema.tables"])
-def test_a_system_table_is_refused_by_name(text: str) -> None:
+def test_system_table_is_rejected_in_tables_but_accepted_in_exclude_tables(text: str) -> None:
     with pytest.raises(OptionError, match="is in a system schema"):
         TableFilter.parse(text)
     assert not TableFilter.parse(None, text).captures("mysql", "user")  # excluding it is harmless
 
 
-def test_it_pickles_and_compares() -> None:
+def test_pickled_table_filter_equals_the_original() -> None:
     first = TableFilter.parse("a.*,/b\\.c/", "a.x", case_sensitive=False)
     copy = pickle.loads(pickle.dumps(first))
     assert copy == first
@@ -179,7 +180,7 @@ def test_it_pickles_and_compares() -> None:
     )
 
 
-def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_filter_cache_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_filter, "_MAX_CACHED_ANSWERS", 10)
     found = TableFilter.parse("a.t1*")
     for number in range(100):
@@ -191,7 +192,6 @@ def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -
 # --- excludeColumns
 
 
-# pattern, case_sensitive, database, table, column, excluded
 @pytest.mark.parametrize(
     ("pattern", "case_sensitive", "name", "excluded"),
     [
@@ -212,7 +212,7 @@ def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -
         (r"/(?i)shop\..*\.(pw|mail)/", True, ("shop", "x", "Mail"), True),
     ],
 )
-def test_excluded_columns(
+def test_column_filter_excludes_only_matching_columns(
     pattern: str, case_sensitive: bool, name: tuple[str, str, str], excluded: bool
 ) -> None:
     columns = ColumnFilter.parse(pattern, case_sensitive)
@@ -220,7 +220,7 @@ def test_excluded_columns(
     assert pickle.loads(pickle.dumps(columns)) == columns
 
 
-def test_literal_columns() -> None:
+def test_column_filter_lists_its_literal_column_names() -> None:
     columns = ColumnFilter.parse("a.b.c, a.*.c, /x/, `a`.b.`c d`")
     assert columns.literals == (("a", "b", "c"), ("a", "b", "c d"))
     assert ColumnFilter.parse().literals == ()
@@ -238,7 +238,7 @@ def test_literal_columns() -> None:
         ("a.b.`c", "'`c' has no closing backquote"),
     ],
 )
-def test_wrong_patterns_of_columns(text: str, problem: str) -> None:
+def test_malformed_column_pattern_is_rejected_with_its_fault(text: str, problem: str) -> None:
     with pytest.raises(OptionError) as caught:
         ColumnFilter.parse(text)
     message = str(caught.value)

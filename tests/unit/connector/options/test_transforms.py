@@ -1,4 +1,4 @@
-"""The options of masks and row filters: what they accept, and that no error shows the secret."""
+"""The options of masks and row filters: accepted values, and errors without the secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def options(**more: str) -> Options:
     return parse_options(GIVEN | more)
 
 
-def test_the_first_pattern_that_matches_a_column_applies() -> None:
+def test_first_mask_pattern_that_matches_a_column_applies() -> None:
     masks = '{"shop.t.email": "redact", "*.*.email": "hash", "/shop\\\\.[tu]\\\\.note/": "hash"}'
     found = options(maskColumns=masks, maskSecret=SECRET).transforms(True)
     assert found is not None
@@ -33,7 +33,7 @@ def test_the_first_pattern_that_matches_a_column_applies() -> None:
     assert found.named_tables == {("shop", "t")}
 
 
-def test_no_repr_or_copy_shows_the_secret(tmp_path: Path) -> None:
+def test_mask_secret_is_hidden_in_reprs_and_kept_by_copies(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
     in_file = options(maskColumns=HASHED["maskColumns"], maskSecretFile=str(file))
@@ -45,7 +45,7 @@ def test_no_repr_or_copy_shows_the_secret(tmp_path: Path) -> None:
     assert in_file.transforms_hash == options(**HASHED).transforms_hash
 
 
-def test_the_hash_differs_for_each_option_and_shows_none() -> None:
+def test_transforms_hash_differs_for_each_option_and_hides_the_secret() -> None:
     given = [
         HASHED,
         HASHED | {"maskSecret": SECRET + "2"},
@@ -86,7 +86,9 @@ def test_the_hash_differs_for_each_option_and_shows_none() -> None:
         (FILTERED | {"onUnknownSchema": "positional"}, "positional and rowFilter"),
     ],
 )
-def test_what_does_not_fit_is_an_error_without_the_secret(more: dict[str, str], told: str) -> None:
+def test_invalid_transform_options_are_rejected_without_showing_the_secret(
+    more: dict[str, str], told: str
+) -> None:
     with pytest.raises(OptionError) as caught:
         options(**more)
     assert told in str(caught.value)

@@ -1,4 +1,4 @@
-"""A pulled range by the compiled scan: the events and errors of the Python implementation."""
+"""A fetched range in the compiled scan: events and errors as in the Python implementation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
-from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.fingerprints import after_event
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
@@ -52,14 +52,14 @@ def until_error(events: Iterable[Event]) -> Found:
 STATEMENTS = frozenset({"truncate", "ddl"})
 
 
-def compare(log: FileLog, partition: RangePartition, wants: Captures) -> Found:
-    expected = until_error(_captured_events(log, partition, wants, operations=STATEMENTS))
+def compare(log: FileLog, partition: RangePartition, captures: Captures) -> Found:
+    expected = until_error(_captured_events(log, partition, captures, operations=STATEMENTS))
     assert (
-        until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(scanned_blocks(log, partition, captures, operations=STATEMENTS)))
         == expected
     )
     assert (
-        until_error(unpack_events(captured_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(captured_blocks(log, partition, captures, operations=STATEMENTS)))
         == expected
     )
     return expected
@@ -76,8 +76,8 @@ NAMES = ["rotations", "gtid_no_checksum", "transactions", "numbers", "wide", "st
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_part_of_a_log(name: str) -> None:
-    """From boundaries, events and bytes inside of events to others; and behind the log's end."""
+def test_compiled_scan_of_any_range_equals_the_python_implementation(name: str) -> None:
+    """Ranges begin at events. They end at events, inside events or after the end of the log."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     chance = random.Random(name)
     events = list(log.events(log.begins()[0]))
@@ -98,20 +98,20 @@ def test_any_part_of_a_log(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
 @pytest.mark.parametrize("size", [1, 300, 1_000])
-def test_steps_end_where_transactions_do(name: str, size: int) -> None:
-    """As the Python implementation tells them event by event, with the event in front of each."""
+def test_sub_batch_boundaries_are_transaction_boundaries(name: str, size: int) -> None:
+    """The Python implementation gives the boundaries and fingerprints, event by event."""
     log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
     start, filtering = log.begins()[0], EventFilter(lambda *_: True)
-    # Where each transaction ends -> what is wanted up to there.
+    # End of each transaction -> captured bytes up to it.
     ends: dict[Boundary, int] = {}
-    head, wanted = FileHead(0, 0), 0
+    head, captured = FileHead(0, 0), 0
     for event in log.events(start):
         if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
             head = FileHead(event.timestamp, event.server_id)
-        wanted += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
-        known = behind(head, event)
+        captured += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
+        known = after_event(head, event)
         if filtering.ended and known is not None:
-            ends[Boundary(log.position(event.file, event.end), known)] = wanted
+            ends[Boundary(log.position(event.file, event.end), known)] = captured
     steps = SubBatchBoundaries(size)
     partition, everything = part(start, log.end()), lambda *_: True
     for _ in scanned_blocks(log, partition, everything, operations=frozenset(), boundaries=steps):
@@ -121,14 +121,16 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
         found.append(boundary)
     assert found
     assert {*found} <= ends.keys()
-    lengths = [last - first for first, last in pairwise([0, *map(ends.__getitem__, found), wanted])]
+    lengths = [
+        last - first for first, last in pairwise([0, *map(ends.__getitem__, found), captured])
+    ]
     assert min(lengths[:-1]) >= size
-    # The last one of a file is not told, but the next.
+    # Instead of the last boundary of a file, the next one is reported.
     assert max(lengths) < size + 2 * max(last - first for first, last in pairwise(ends.values()))
 
 
-def test_parts_of_one_transaction() -> None:
-    """Cut behind any rows event, with what the filter says is needed."""
+def test_compiled_scan_of_ranges_inside_a_transaction_equals_python() -> None:
+    """Ranges begin and end after any rows event, with the prelude of the filter."""
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     filtering = EventFilter(lambda database, table: table != "a")
     starts: list[tuple[Position, tuple[EventBlock, ...]]] = []
@@ -146,8 +148,7 @@ def test_parts_of_one_transaction() -> None:
             compare(log, partition, lambda database, table: table != "a")
 
 
-def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
-    """What is whole comes first."""
+def test_scan_of_a_damaged_log_gives_earlier_events_then_checksum_error(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     for n in range(1000):
         log.begin().rows(1, "t", n).xid()
@@ -163,7 +164,7 @@ def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
 # --- prefetching
 
 
-def test_items_come_in_order_and_then_the_error() -> None:
+def test_prefetched_items_come_in_order_before_the_error() -> None:
     def make(_: CancelToken) -> Generator[int]:
         yield from range(1000)
         raise MySQLBinlogError("the end")
@@ -174,7 +175,7 @@ def test_items_come_in_order_and_then_the_error() -> None:
     assert found == list(range(1000))
 
 
-def test_no_more_is_made_than_there_is_room_for() -> None:
+def test_prefetching_pauses_when_its_buffer_is_full() -> None:
     made: list[int] = []
 
     def make(_: CancelToken) -> Generator[int]:
@@ -184,7 +185,7 @@ def test_no_more_is_made_than_there_is_room_for() -> None:
 
     items = prefetched(make, lambda n: 50 if n == 3 else 4, 10)
     assert next(items) == 0
-    # Behind the third there is no room; the fourth is large, and nothing is made beside it.
+    # The third item leaves no room for another; the fourth is larger than the buffer.
     wait_until(lambda: len(made) == 3, "the thread makes as many as there is room for")
     assert next(items) == 1
     wait_until(lambda: len(made) == 4, "the thread makes one more")
@@ -194,7 +195,7 @@ def test_no_more_is_made_than_there_is_room_for() -> None:
 
 
 class Line:
-    """A connection that somebody reads until it is broken."""
+    """A connection that is read until it is aborted."""
 
     def __init__(self) -> None:
         self.broken = threading.Event()
@@ -204,8 +205,8 @@ class Line:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_closing_ends_the_thread(late: bool) -> None:
-    """Also one that waits for bytes, and one that was about to connect."""
+def test_closing_aborts_the_connection_of_a_prefetch_thread(late: bool) -> None:
+    """The thread waits for bytes or, with `late`, is about to connect."""
     line, closed, taken = Line(), threading.Event(), threading.Event()
 
     def make(interrupt: CancelToken) -> Generator[int]:
@@ -228,7 +229,7 @@ def test_closing_ends_the_thread(late: bool) -> None:
     assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
 
 
-def test_files_are_not_read_on_when_nobody_wants_more() -> None:
+def test_stopped_scan_of_files_gives_no_blocks() -> None:
     log = FileLog.find(str(CAPTURED / "numbers.001.binlog"))
     partition, interrupt = part(log.begins()[0], log.end()), CancelToken()
 
@@ -248,10 +249,10 @@ def test_files_are_not_read_on_when_nobody_wants_more() -> None:
     assert not blocks()
 
 
-def test_closing_ends_a_thread_that_tries_to_connect() -> None:
+def test_closing_ends_a_prefetch_thread_that_keeps_reconnecting() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        # Nobody listens.
+        # The socket does not listen.
         settings = ServerSettings("127.0.0.1", taken.getsockname()[1], "u", "p")
 
         def make(interrupt: CancelToken) -> Generator[object]:

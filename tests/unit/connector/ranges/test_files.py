@@ -1,4 +1,4 @@
-"""Files cut into ranges: any way of cutting gives the rows of the whole, in their order."""
+"""Files split into ranges: any split gives the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -37,7 +37,7 @@ CREATE = "CREATE TABLE t (a INT)"
 def cut(
     path: Path | str, target: int | str, **options: str
 ) -> tuple[list[RangePartition], list[dict[str, Any]]]:
-    """The ranges, and their rows one behind the other."""
+    """Return the ranges, and the rows of all of them in order."""
     given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
     reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
@@ -51,14 +51,14 @@ def values(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long transactions begin at 300 bytes."""
+    """Allow a split of a transaction after every 300 bytes."""
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
 @pytest.mark.parametrize(
     "name", ["rotations", "gtid_no_checksum", "numbers", "temporals", "wide", "ddl_history"]
 )
-def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
+def test_files_split_into_ranges_give_the_rows_of_the_whole(name: str, short_pieces: None) -> None:
     path = CAPTURED / f"{name}.*.binlog"
     _, whole = cut(path, "4g", tables="*.*", operations="insert,update,delete,truncate,ddl")
     assert whole
@@ -74,8 +74,10 @@ def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
     assert counts[0] > 3
 
 
-def test_a_long_transaction_is_cut(tmp_path: Path, short_pieces: None) -> None:
-    """Its later parts know the tables, the statement and the transaction that they belong to."""
+def test_long_transaction_is_split_into_ranges_with_the_same_rows(
+    tmp_path: Path, short_pieces: None
+) -> None:
+    """Later parts need the table maps, the statement and the transaction of the earlier parts."""
     log = LogBuilder().format_description().query(CREATE).begin(gtid=5)
     log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT")
     for n in range(100):
@@ -87,8 +89,8 @@ def test_a_long_transaction_is_cut(tmp_path: Path, short_pieces: None) -> None:
     assert rows == cut(tmp_path / log.file, "1g", tables="d.t")[1]
 
 
-def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> None:
-    """The ranges in between know that it has no wanted rows."""
+def test_ranges_carry_the_pending_xa_of_tables_that_are_not_captured(tmp_path: Path) -> None:
+    """A bare xid in `pending_xa` is a prepared transaction without captured rows."""
     log = LogBuilder().format_description().query(CREATE)
     log.query("XA START X'61',X'',1").rows(2, "other", 1).query("XA END X'61',X'',1")
     log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
@@ -103,8 +105,8 @@ def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> 
         assert [part.pending_xa for part in ranges] == ([(), xid, xid] if target == 1 else [()])
 
 
-def test_a_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> None:
-    """The ranges are told what the planner found in front of the start."""
+def test_xa_prepared_before_the_start_gives_its_captured_rows_at_its_commit(tmp_path: Path) -> None:
+    """The planner searches the binlog before the start and passes the result to the ranges."""
     log = LogBuilder().format_description().query(CREATE)
     xa(log.query("CREATE TABLE other (a INT)"), b"a", "other")
     log.rotate("mysql-bin.000002").write(tmp_path)
@@ -120,7 +122,7 @@ def test_a_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> Non
         assert values(rows) == ['{"a":2}', '{"a":1}', '{"a":3}']
 
 
-def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:
+def test_no_range_is_planned_for_a_log_end_without_captured_changes(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1).xid()
     last = log.pos
     for n in range(100):
@@ -131,8 +133,8 @@ def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:
     assert cut(tmp_path, 100, tables="d.nothing*") == ([], [])
 
 
-def test_files_under_any_names(tmp_path: Path) -> None:
-    """Copies: the name in a ROTATE is of nothing that is here, and numbers come from the list."""
+def test_renamed_files_are_read_and_numbered_in_list_order(tmp_path: Path) -> None:
+    """No ROTATE names one of these renamed copies, so they are numbered by their order."""
     for n, name in enumerate(("one", "two", "two.10")):
         log = LogBuilder(name).format_description()
         if n == 0:
@@ -144,8 +146,10 @@ def test_files_under_any_names(tmp_path: Path) -> None:
         assert [row["seq"]["file"] for row in rows] == [1, 2, 3]
 
 
-def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
-    """It tells what an executable comment means: the first file's would not execute it."""
+def test_executable_comments_are_evaluated_for_the_server_version_of_each_file(
+    tmp_path: Path,
+) -> None:
+    """Version 5.5.40, of the first file, does not execute a /*!50701 comment; 5.7.41 does."""
     log = LogBuilder(checksum=False).format_description("5.5.40-log").query(CREATE)
     log.query("/*!50701 TRUNCATE TABLE t */").begin().rows(1, "t", 1).xid().write(tmp_path)
     log = LogBuilder("mysql-bin.000002").format_description("5.7.41-log").begin()
@@ -160,7 +164,7 @@ def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
         assert [row["op"] for row in rows] == ["c", "t"]
 
 
-def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+def test_end_inside_a_transaction_raises_invalid_position_error(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1)
     inside = log.pos
     path = log.rows(1, "t", 2).xid().write(tmp_path)
@@ -168,25 +172,24 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{inside}")
 
 
-def test_damage_is_met_when_the_read_is_planned(tmp_path: Path) -> None:
-    """In rows that nobody wants, too: their transactions have to end somewhere."""
+def test_damaged_event_of_a_table_not_captured_raises_an_error(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(2, "other", 1)
     path = log.xid().write(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
     with pytest.raises(ChecksumError, match="CRC32"):
-        cut(path, "1g", tables="d.*")
-    # A length that does not fit is no end of the file: what follows would be lost.
+        cut(path, "1g", tables="d.t")
+    # An event longer than the rest of the file is not its end: later events would be lost.
     at = whole.rindex(b"other") - 30
     for pos in range(at, len(whole) - 40):
         if whole[pos + 4] == EventType.WRITE_ROWS_EVENT:
             break
     path.write_bytes(whole[: pos + 11] + b"\x01" + whole[pos + 12 :])
     with pytest.raises(MalformedEventError, match="cut short or damaged"):
-        cut(path, "1g", tables="d.*")
+        cut(path, "1g", tables="d.t")
 
 
-# --- files that end inside of something
+# --- files that end inside an event or a transaction
 
 
 TAIL = 5
@@ -194,7 +197,7 @@ XID = LogBuilder().xid().raws[0]
 
 
 def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple[LogBuilder, int]:
-    """A log, and where its last transaction begins."""
+    """Return a log, and the position at which its last transaction begins."""
     log = LogBuilder(name).format_description()
     if not first:
         log.query(CREATE)
@@ -205,10 +208,9 @@ def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple
 
 
 @pytest.mark.parametrize("target", [1, "1g"])
-def test_a_file_cut_anywhere(
+def test_file_cut_anywhere_gives_the_rows_up_to_its_last_boundary(
     target: int | str, short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What lies before its last boundary is whole, wherever a copy of it ended."""
     log, begin = log_of_transactions()
     path = log.write(tmp_path)
     data = path.read_bytes()
@@ -230,10 +232,9 @@ def test_a_file_cut_anywhere(
             assert message.endswith(f"at the last boundary before it, {log.file}:{begin}")
 
 
-def test_a_long_transaction_that_does_not_end(
+def test_unfinished_long_transaction_gives_no_rows(
     short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """None of its pieces is read, though some were cut."""
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 0).xid()
     boundary = log.pos
     log.begin()
@@ -245,7 +246,7 @@ def test_a_long_transaction_that_does_not_end(
     assert f"before it, {log.file}:{boundary}" in caplog.text
 
 
-def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:
+def test_end_position_after_the_last_boundary_of_a_cut_file_is_rejected(tmp_path: Path) -> None:
     log, begin = log_of_transactions()
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes()[:-7])
@@ -253,13 +254,13 @@ def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:
     assert len(cut(path, "1g", tables="d.t", endingOffset=given)[1]) == TAIL - 1
     with pytest.raises(InvalidPositionError):
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{path.stat().st_size}")
-    # A time behind all that there is means the same as latest.
+    # A time after the last event means the same as latest.
     assert len(cut(path, "1g", tables="d.t", endingOffset="2100-01-01")[1]) == TAIL - 1
 
 
 @pytest.mark.parametrize("less", [7, len(XID)])
-def test_a_file_in_the_middle_that_is_cut(less: int, tmp_path: Path) -> None:
-    """In an event, and behind one but inside of a transaction."""
+def test_cut_file_followed_by_another_file_is_rejected(less: int, tmp_path: Path) -> None:
+    """The file ends inside an event, or between two events of a transaction."""
     log, _ = log_of_transactions()
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes()[:-less])
@@ -268,18 +269,18 @@ def test_a_file_in_the_middle_that_is_cut(less: int, tmp_path: Path) -> None:
     for tables in ("d.t", "d.nothing*"):
         with pytest.raises(MalformedEventError, match=r"cut short|inside a transaction"):
             cut(tmp_path, "1g", tables=tables)
-    # Where nothing stands in the next one either.
+    # Also if the next file has no events.
     second.raws = []
     second.write(tmp_path)
     with pytest.raises((MalformedEventError, InvalidPositionError)):
         cut(tmp_path, "1g", tables="d.t")
 
 
-# --- what an executor reads is what was planned
+# --- executors read the planned rows
 
 
 def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
-    """A reader of a folder of one-row files, the first of which has the table's CREATE."""
+    """Return a reader of a folder of one-row files; the first one has the CREATE TABLE."""
     for n, name in enumerate(names):
         log = LogBuilder(name).format_description()
         if n == 0:
@@ -290,13 +291,13 @@ def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
 
 
 def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:
-    """As they reach the executors."""
+    """Return the planned ranges, pickled and unpickled as for executors."""
     ranges: list[RangePartition] = pickle.loads(pickle.dumps(reader.partitions()))
     return ranges
 
 
-def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
-    """Files without numbers are counted: one in front would make all of them another one."""
+def test_file_added_after_planning_does_not_change_the_planned_rows(tmp_path: Path) -> None:
+    """Files without numbers are numbered by their order: an earlier file would shift all."""
     reader = planned(tmp_path, ["b.binlog", "c.binlog", "d.binlog"])
     ranges = ranges_of(reader)
     log = LogBuilder("a.binlog").format_description().begin().rows(1, "t", 99).xid()
@@ -306,8 +307,7 @@ def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
     assert [row["source"]["file"] for row in rows] == ["b.binlog", "c.binlog", "d.binlog"]
 
 
-def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
-    """And one more at most, whatever the folder holds."""
+def test_range_of_a_large_folder_carries_at_most_three_file_paths(tmp_path: Path) -> None:
     ranges = ranges_of(planned(tmp_path, [f"{n}.binlog" for n in range(30)]))
     assert len(ranges) > 20
     assert max(len(part.log.paths) for part in ranges if part.log is not None) <= 3
@@ -316,7 +316,7 @@ def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
     }
 
 
-def test_a_file_that_goes_while_a_batch_runs(tmp_path: Path) -> None:
+def test_file_deleted_after_planning_raises_a_one_line_option_error(tmp_path: Path) -> None:
     reader = planned(tmp_path, ["b.binlog", "c.binlog"])
     last = ranges_of(reader)[-1]
     gone = tmp_path / "c.binlog"

@@ -1,4 +1,4 @@
-"""What a stream's reader hands over to a mirror: this batch and no other."""
+"""The handoff of exactly one batch from a stream reader to a mirror."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def carried(first: Offset, last: Offset) -> RangePartition:
     return RangePartition(first.position, last.position, "", (), True, blocks=())
 
 
-def test_a_batch(folder: str) -> None:
+def test_batch_handoff_returns_the_written_ranges_and_leaves_no_file(folder: str) -> None:
     ranges = carried(FIRST, LAST), carried(LAST, LATER)
     BatchHandoff(folder).write(FIRST, LATER, ranges)
     mirror = BatchHandoff(folder)
@@ -51,13 +51,15 @@ def test_a_batch(folder: str) -> None:
         (FIRST, LATER),
         (LAST, LATER),
         (replace(FIRST, epoch=1), replace(LAST, epoch=1)),
-        # The log was begun anew, with other events at the same places.
+        # The binlog was reset and has other events at the same positions.
         (FIRST, replace(LAST, fingerprint=PositionFingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
         (FIRST, replace(LAST, snapshot=SnapshotState(rows=1).pack())),
     ],
 )
-def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
+def test_batch_handoff_returns_nothing_for_another_batch(
+    folder: str, other: tuple[Offset, Offset]
+) -> None:
     reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
     reader.write(FIRST, LAST, [carried(FIRST, LAST)])
     assert mirror.read(*other) is None
@@ -66,7 +68,7 @@ def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
     assert mirror.read(FIRST, LAST) is None
 
 
-def test_what_is_not_carried_is_not_handed_over(folder: str) -> None:
+def test_batch_with_a_fetched_range_is_not_handed_over(folder: str) -> None:
     reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
     pulled = replace(carried(LAST, LATER), blocks=None)
     reader.write(FIRST, LATER, [carried(FIRST, LAST), pulled])
@@ -105,19 +107,19 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
         for field in fields(RangePartition)
         if getattr(ranges[0], field.name) == getattr(defaults, field.name)
     }
-    assert same == {"log"}  # each other field is tried with a value that is not its default
+    assert same == {"log"}  # all other fields are tested with values that are not their defaults
     BatchHandoff(folder).write(FIRST, LATER, ranges)
     assert BatchHandoff(folder).read(FIRST, LATER) == ranges
 
 
-def test_a_damaged_file_is_ignored(folder: str) -> None:
+def test_damaged_handoff_file_is_ignored(folder: str) -> None:
     file = Path(folder) / "batch"
     block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
     BatchHandoff(folder).write(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
     whole = file.read_bytes()
     other_version = whole.replace(b'"version": 3', b'"version": 4')
     assert other_version != whole
-    # A stream without its end marker of 8 bytes is whole all the same.
+    # The file is complete even without the 8-byte end marker of its stream.
     cut = [whole[:length] for length in range(len(whole) - 8)]
     for damaged in (*cut, other_version, b"{}", pickle.dumps(((FIRST, LAST), ()))):
         file.write_bytes(damaged)
@@ -126,7 +128,7 @@ def test_a_damaged_file_is_ignored(folder: str) -> None:
     assert BatchHandoff(folder).read(FIRST, LAST) is not None
 
 
-def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) -> None:
+def test_pickled_code_in_a_handoff_file_is_not_executed(folder: str, tmp_path: Path) -> None:
     class Runs:
         def __reduce__(self) -> tuple[object, ...]:
             return Path.touch, (tmp_path / "was run",)
@@ -136,13 +138,13 @@ def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) 
     assert not (tmp_path / "was run").exists()
 
 
-def test_a_batch_without_ranges(folder: str) -> None:
-    """Its reader knows that nothing of it is wanted."""
+def test_batch_without_ranges_is_handed_over_as_empty(folder: str) -> None:
+    """The stream reader knows that the batch has no captured changes."""
     BatchHandoff(folder).write(FIRST, LAST, [])
     assert BatchHandoff(folder).read(FIRST, LAST) == ()
 
 
-def test_who_was_given_nothing(folder: str) -> None:
+def test_handoff_is_active_only_after_a_read_while_its_folder_exists(folder: str) -> None:
     mirror = BatchHandoff(folder)
     assert mirror.read(FIRST, LAST) is None
     assert not mirror.is_active()
@@ -154,7 +156,7 @@ def test_who_was_given_nothing(folder: str) -> None:
     Path(folder).mkdir()
 
 
-def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
+def test_handoff_in_a_missing_folder_writes_and_reads_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path / "elsewhere")
     BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     assert BatchHandoff(folder).read(FIRST, LAST) is None
@@ -162,7 +164,7 @@ def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o701, 0o710, 0o755])
-def test_a_folder_that_others_may_look_into(folder: str, mode: int) -> None:
+def test_handoff_folder_accessible_to_others_is_not_used(folder: str, mode: int) -> None:
     BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     Path(folder).chmod(mode)
     assert BatchHandoff(folder).read(FIRST, LAST) is None
@@ -171,19 +173,23 @@ def test_a_folder_that_others_may_look_into(folder: str, mode: int) -> None:
     assert BatchHandoff(folder).read(LAST, LATER) is None
 
 
-def test_a_folder_of_somebody_else(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handoff_folder_of_another_user_is_not_read(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     monkeypatch.setattr("os.getuid", lambda: Path(folder).stat().st_uid + 1)
     assert BatchHandoff(folder).read(FIRST, LAST) is None
 
 
-def test_a_link_in_the_folders_place(folder: str, tmp_path: Path) -> None:
+def test_symlink_to_the_handoff_folder_is_not_read(folder: str, tmp_path: Path) -> None:
     BatchHandoff(folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     (tmp_path / "link").symlink_to(folder)
     assert BatchHandoff(str(tmp_path / "link")).read(FIRST, LAST) is None
 
 
-def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_handoff_write_hands_over_nothing(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(path: Path, _: bytes) -> int:
         path.touch()
         raise OSError(28, "No space left on device")
@@ -201,7 +207,7 @@ def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert BatchHandoff.new(str(Path(folder) / "none")) is None
 
 
-def test_the_folder_goes_with_the_mirrors_object(tmp_path: Path) -> None:
+def test_handoff_folder_is_removed_with_its_original_object_not_with_a_copy(tmp_path: Path) -> None:
     mirror = BatchHandoff.new(str(tmp_path))
     assert mirror is not None
     folder = Path(mirror.folder)

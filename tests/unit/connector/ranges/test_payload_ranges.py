@@ -1,4 +1,4 @@
-"""Compressed transactions: the rows of the plain ones, in any ranges, also inside a payload."""
+"""Compressed transactions give the rows of plain ones, also split inside a payload."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rows_event(*values: int, table_id: int = 1, last: bool = True) -> RawEvent:
 
 
 def cut(path: Path | str, target: int | str, **options: str) -> tuple[list[RangePartition], Any]:
-    """The ranges, and their rows one after the other."""
+    """Return the ranges, and the rows of all of them in order."""
     given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
     reader = MySQLBinlogReader(parse_options(given), output_schema(StringType()))
     ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
@@ -62,7 +62,7 @@ def cut(path: Path | str, target: int | str, **options: str) -> tuple[list[Range
 
 
 def without_places(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without what compression changes."""
+    """Return the rows without positions and row numbers, which compression changes."""
     places = {"pos": 0, "row": 0, "tx_pos": 0}
     return [
         {**row, "seq": row["seq"]["file"], "source": {**row["source"], **places}} for row in rows
@@ -70,7 +70,7 @@ def without_places(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def assert_ordered(rows: list[dict[str, Any]], prepared: int = 0) -> None:
-    """prepared : the number of rows that XA prepared, which are at their XA COMMIT."""
+    """Check the order of rows, of which `prepared` have the `seq` of their XA COMMIT."""
     order = [tuple(row["seq"].values()) for row in rows]
     assert all(one < other for one, other in pairwise(order))
     assert sum(row["source"]["pos"] != row["seq"]["pos"] for row in rows) == prepared
@@ -78,7 +78,7 @@ def assert_ordered(rows: list[dict[str, Any]], prepared: int = 0) -> None:
 
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long transactions begin at 300 bytes."""
+    """Allow a split of a transaction after every 300 bytes."""
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
@@ -110,8 +110,10 @@ def write(folder: Path, *streams: bytes, after: bool = True) -> Path:
     return log.write(folder)
 
 
-def test_a_long_payload_is_cut_inside(tmp_path: Path, short_pieces: None) -> None:
-    """Its parts know the tables and the statement; each row comes once."""
+def test_long_payload_is_split_into_ranges_with_the_same_rows(
+    tmp_path: Path, short_pieces: None
+) -> None:
+    """Later parts need the table maps and the statement of the earlier parts."""
     events = [BEGIN, RawEvent(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT"), MAP]
     for n in range(0, 300, 3):
         events += [rows_event(n, n + 1, n + 2, last=n == 297)]
@@ -132,7 +134,7 @@ def test_a_long_payload_is_cut_inside(tmp_path: Path, short_pieces: None) -> Non
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_transactions_in_random_ranges(
+def test_random_payloads_in_random_ranges_give_each_captured_row_once(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = random.Random(seed)
@@ -159,7 +161,7 @@ def test_random_transactions_in_random_ranges(
 
 ERRORS = (MalformedEventError, UnsupportedEventError, InvalidPositionError)
 DDL = RawEvent(EventType.QUERY_EVENT, query_body("CREATE TABLE u (a INT)"))
-# (what is wrong, events, what the error says)
+# (fault, events, part of the error message)
 WRONG: list[tuple[str, list[RawEvent], str]] = [
     ("no end", [BEGIN, MAP, rows_event(1)], "follows a TRANSACTION_PAYLOAD, expected the end"),
     ("more after the end", [BEGIN, XID, BEGIN, XID], "ends a transaction inside"),
@@ -173,7 +175,7 @@ WRONG: list[tuple[str, list[RawEvent], str]] = [
 @pytest.mark.parametrize(
     ("events", "message"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG]
 )
-def test_events_that_are_no_transaction_are_an_error(
+def test_payload_without_one_whole_transaction_is_rejected(
     events: list[RawEvent], message: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path, inner(events))
@@ -230,7 +232,7 @@ class RandomHistory:
             self.expected += values
 
     def _changes(self) -> tuple[list[RawEvent], list[int]]:
-        """Statements, and the values of table `t` that are left of them."""
+        """Return statements, and the values of table `t` that remain after their rollbacks."""
         choices = self._random
         events, values, savepoints = list[RawEvent](), list[int](), dict[str, int]()
         for _ in range(choices.randrange(1, 14)):
@@ -264,10 +266,10 @@ def _query(sql: str) -> RawEvent:
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(60))
-def test_random_savepoints_and_xa_give_what_counts(
+def test_random_savepoints_and_xa_give_only_committed_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """However long transactions are split, and whatever is held of them."""
+    """The sizes of splits and the limits of held events are random."""
     choices = random.Random(seed)
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", choices.choice([60, 200, 1000]))
     monkeypatch.setattr(transactions, "_MAX_HELD_BYTES", choices.choice([1, 100, 300, 1 << 20]))

@@ -1,4 +1,4 @@
-"""Where a range ends, in files that their server called otherwise."""
+"""The end of a range in renamed files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError
 
 @pytest.fixture
 def copies(tmp_path: Path) -> FileLog:
-    """Two files under names that sort before those in their ROTATEs."""
+    """Return two files whose names sort before those in their ROTATE events."""
     for n, name in enumerate(("a.binlog", "b.binlog"), 1):
         log = LogBuilder(name).format_description().begin().rows(1, "t", n).xid()
         log.rotate(f"mysql-bin.{n + 1:06}").write(tmp_path)
     return FileLog.find(str(tmp_path))
 
 
-def test_an_end_in_the_words_of_a_rotate(copies: FileLog) -> None:
-    """It is the beginning of the second file, whose first event is behind it."""
+def test_range_end_named_as_in_a_rotate_is_the_start_of_the_next_file(copies: FileLog) -> None:
     first, second = copies.begins()
     end = Position(2, 4, "mysql-bin.000002")
     assert [event.file for event in events_between(copies, first, end)] == ["a.binlog"] * 6
@@ -35,7 +34,7 @@ def test_an_end_in_the_words_of_a_rotate(copies: FileLog) -> None:
     assert bounds.reached
 
 
-def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
+def test_range_limit_applies_to_the_file_with_the_number_of_the_end(copies: FileLog) -> None:
     first, second = copies.begins()
     bounds = RangeBounds(copies, first, Position(2, 200, "mysql-bin.000002"))
     assert bounds.limit("a.binlog") == NO_LIMIT
@@ -43,12 +42,12 @@ def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
         if event.file == "b.binlog":
             break
         assert bounds.admits(event)
-    # By whichever name the reading goes on.
+    # The limit applies under both names of the file.
     assert [bounds.limit(name) for name in ("b.binlog", "mysql-bin.000002")] == [200, 200]
     assert RangeBounds(copies, second, copies.end()).limit("b.binlog") == copies.end().pos
 
 
-def test_an_end_behind_its_file(copies: FileLog) -> None:
+def test_range_end_past_the_end_of_its_file_is_rejected(copies: FileLog) -> None:
     first, second = copies.begins()
     behind = Position(2, copies.end().pos + 1, "mysql-bin.000002")
     with pytest.raises(InvalidPositionError, match=r"the binlog ends at b\.binlog"):

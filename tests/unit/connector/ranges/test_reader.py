@@ -1,4 +1,4 @@
-"""What an executor does with a range: carried or pulled, whole or in pieces, the same rows."""
+"""Reading of ranges: inline or fetched, whole or split, they give the same rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 INT = ColumnSchema("id", "int")
 ROTATIONS = str(CAPTURED / "rotations.*.binlog")
 
 
-def test_events_between_every_two_boundaries() -> None:
+def test_events_between_two_positions_are_exactly_those_of_the_log() -> None:
     log = FileLog.find(ROTATIONS)
     everything = list(log.events(log.begins()[0]))
     places = [log.position(event.file, event.start) for event in everything]
@@ -41,14 +41,14 @@ def test_events_between_every_two_boundaries() -> None:
             assert list(events_between(log, start, end)) == everything[at:to]
 
 
-def test_a_range_that_ends_at_the_end_of_the_log() -> None:
+def test_range_to_the_end_of_the_log_gives_all_events() -> None:
     log = FileLog.find(ROTATIONS)
     everything = list(log.events(log.begins()[0]))
     assert list(events_between(log, log.begins()[0], log.end())) == everything
 
 
-def test_a_log_that_lost_its_tail() -> None:
-    """By bytes or by files: what a range should have had is not there."""
+def test_range_end_past_the_end_of_the_log_is_rejected() -> None:
+    """The end is after the last event, or in a file that does not exist."""
     log = FileLog.find(ROTATIONS)
     end = log.end()
     for lost in (end._replace(pos=end.pos + 100), Position(6, 500, "rotations.006.binlog")):
@@ -57,7 +57,7 @@ def test_a_log_that_lost_its_tail() -> None:
         assert (caught.value.file, caught.value.position) == (lost.file, lost.pos)
 
 
-def test_an_end_inside_an_event() -> None:
+def test_range_end_inside_an_event_is_rejected() -> None:
     log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
     end = log.position("transactions.001.binlog", 1210)
     with pytest.raises(InvalidPositionError, match=r"inside an event that begins at .*:1205"):
@@ -68,7 +68,7 @@ def test_an_end_inside_an_event() -> None:
 
 
 class Scenario:
-    """A captured scenario, its boundaries and its schemas from the beginning on."""
+    """A recorded scenario with its boundaries, and its schemas, which are valid from the start."""
 
     def __init__(self, name: str) -> None:
         path = str(CAPTURED / f"{name}.*.binlog")
@@ -99,8 +99,8 @@ class Scenario:
 
 
 @pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "temporals"])
-def test_parts_are_the_whole(name: str) -> None:
-    """Any way of cutting at boundaries gives the same rows, source and seq included."""
+def test_ranges_split_at_any_boundary_give_the_same_rows(name: str) -> None:
+    """Rows are compared with their `source` and `seq`."""
     scenario = Scenario(name)
     first, last = scenario.boundaries[0], scenario.boundaries[-1]
     whole = scenario.rows(first, last)
@@ -112,8 +112,8 @@ def test_parts_are_the_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["numbers", "temporals", "strings"])
-def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
-    """Only a server's ranges are carried, so the file gets a server's name."""
+def test_inline_range_gives_the_rows_of_a_fetched_range(name: str, tmp_path: Path) -> None:
+    """Only ranges of a server are inline, so the file gets a name as on a server."""
     (tmp_path / "b.000007").write_bytes((CAPTURED / f"{name}.001.binlog").read_bytes())
     scenario = Scenario(name)
     scenario.options = parse_options(
@@ -134,7 +134,7 @@ def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
     assert scenario.rows(first, last, scenario.kept(first, last)) == pulled
 
 
-def test_the_same_range_gives_the_same_batches() -> None:
+def test_range_read_twice_gives_the_same_batches() -> None:
     scenario = Scenario("rotations")
     first, last = scenario.boundaries[0], scenario.boundaries[-1]
     partition = RangePartition(first, last, scenario.schemas, (), True, None, log=scenario.log)
@@ -143,14 +143,14 @@ def test_the_same_range_gives_the_same_batches() -> None:
 
 
 def one_range(log: LogBuilder, folder: Path, start: Position) -> tuple[RangePartition, Options]:
-    """The log from `start` on, of the table d.t."""
+    """Return the range of a log from `start` on, and options that capture d.t."""
     path = str(log.write(folder))
     options = parse_options({"path": path, "tables": "d.t", "payload": "json"})
     files = FileLog.find(path)
     return RangePartition(start, log.position(), "", (), True, None, log=files), options
 
 
-def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+def test_range_end_inside_a_transaction_is_rejected(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     start = log.position()
     log.begin().rows(1, "x", 1)
@@ -159,7 +159,7 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
         list(read_range(options, partition, ARROW_SCHEMA))
 
 
-def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
+def test_truncate_of_a_captured_table_gives_one_row_with_the_key(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     log.query("TRUNCATE TABLE t").query("TRUNCATE TABLE other")
     partition, options = one_range(log, tmp_path, log.position(4))
@@ -170,11 +170,11 @@ def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
     assert rows[0]["source"]["key"] == ["id"]
 
 
-def test_an_error_leaves_no_thread_behind(tmp_path: Path) -> None:
-    """Not even while somebody holds it: a thread has a connection to a server."""
+def test_failed_range_read_leaves_no_fetch_thread(tmp_path: Path) -> None:
+    """Not even while the caller holds the error: a thread would keep its server connection."""
     log = LogBuilder().format_description()
     start = log.position()
-    # More than is fetched ahead.
+    # More than is prefetched.
     for _ in range(40):
         log.begin().rows(1, "t", *range(40_000)).xid()
     partition, options = one_range(log, tmp_path, start)
@@ -184,7 +184,7 @@ def test_an_error_leaves_no_thread_behind(tmp_path: Path) -> None:
     assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
 
 
-def test_a_schema_that_is_not_known_says_why() -> None:
+def test_unknown_schema_has_a_reason() -> None:
     history = SchemaHistory().without(Position.of("b.000001", 100), "d", "t", "it was altered")
     schemas = SchemasAt(history, lambda file: 1)
     assert schemas.at("b.000001", 100, "d", "t") is None

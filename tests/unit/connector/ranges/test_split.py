@@ -1,4 +1,4 @@
-"""How a batch is cut into tasks: all of it, in order, once."""
+"""Splitting a batch into tasks: each part of it is in exactly one task, in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def at(pos: int) -> Position:
 
 
 def blocks_of(start: int, size: int) -> tuple[EventBlock, ...]:
-    """One event of `size` bytes."""
+    """Return the blocks of one event of `size` bytes."""
     body = bytes(size - HEADER_LENGTH)
     return tuple(pack_events([make_event(EventType.XID_EVENT, body, start, "b.000001")]))
 
@@ -39,7 +39,7 @@ def blocks_of(start: int, size: int) -> tuple[EventBlock, ...]:
 def spans_of(
     sizes: list[tuple[int, int | None]], pieces: dict[int, tuple[Piece, ...]] | None = None
 ) -> list[Span]:
-    """Spans of (log bytes, bytes kept or None), each with a prepared XA of its number."""
+    """Return spans of (log bytes, kept bytes or None), each with its own pending XA."""
     spans = []
     pos = 4
     start = BoundaryState(at(pos), EMPTY, ("first",))
@@ -60,11 +60,11 @@ def cut_up(
     )
 
 
-def test_nothing() -> None:
+def test_no_spans_give_no_ranges() -> None:
     assert cut_up([]) == []
 
 
-def test_what_is_small_is_one_carried_task() -> None:
+def test_small_spans_are_joined_in_one_inline_range() -> None:
     spans = spans_of([(100, 50), (200, 60), (300, 70)])
     (only,) = cut_up(spans)
     assert (only.start, only.end, only.log_bytes) == (at(4), at(604), 600)
@@ -72,14 +72,14 @@ def test_what_is_small_is_one_carried_task() -> None:
     assert only.blocks == tuple(block for span in spans for block in span.blocks or ())
 
 
-def test_what_is_prepared_where_a_span_begins() -> None:
-    """It may begin behind the batch's start: nothing is wanted in between, but XA is prepared."""
+def test_range_takes_pending_xa_from_the_start_of_its_span() -> None:
+    """A span may begin after the batch start; XA may be prepared in between."""
     start = BoundaryState(at(50), EMPTY, ("second",))
     (only,) = cut_up([Span(start, BoundaryState(at(90), EMPTY), 40, None, 0)])
     assert (only.start, only.pending_xa) == (at(50), ("second",))
 
 
-def test_a_task_carries_no_more_than_spark_bears() -> None:
+def test_inline_ranges_are_split_at_the_inline_limit() -> None:
     spans = spans_of([(400_000, 400_000)] * 5)
     cuts = cut_up(spans)
     assert [(part.start, part.end) for part in cuts] == [
@@ -91,12 +91,12 @@ def test_a_task_carries_no_more_than_spark_bears() -> None:
 
 
 @pytest.mark.parametrize(("kept", "carried"), [(900_000, True), (900_001, False)])
-def test_one_span_may_be_too_large_to_carry(kept: int, carried: bool) -> None:
+def test_span_over_the_inline_limit_is_fetched(kept: int, carried: bool) -> None:
     (only,) = cut_up(spans_of([(2_000_000, kept)]))
     assert (only.blocks is not None) is carried
 
 
-def test_carried_and_pulled_are_not_joined() -> None:
+def test_inline_and_fetched_spans_are_not_joined() -> None:
     cuts = cut_up(spans_of([(100, 50), (100, None), (100, None), (100, 50)]))
     assert [part.blocks is not None for part in cuts] == [True, False, True]
     assert [part.log_bytes for part in cuts] == [100, 200, 100]
@@ -112,15 +112,15 @@ def test_carried_and_pulled_are_not_joined() -> None:
         (9999, [600]),
     ],
 )
-def test_pulls_have_about_the_target_size(target: int, sizes: list[int]) -> None:
-    """And about the same, so that none ends late."""
+def test_fetched_ranges_have_about_the_target_size(target: int, sizes: list[int]) -> None:
+    """Similar sizes let all tasks end at about the same time."""
     cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, max_fetches=10)
     assert [part.log_bytes for part in cuts] == sizes
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5000), st.integers(1, 20))
-def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
-    """As even as spans allow: none is longer than its share and the half of a span on each side."""
+def test_fetched_ranges_have_about_equal_sizes(sizes: list[int], target: int, most: int) -> None:
+    """No range exceeds its equal share by more than the longest span."""
     cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, max_fetches=most)
     assert sum(part.log_bytes for part in cuts) == sum(sizes)
     assert len(cuts) <= most
@@ -128,12 +128,12 @@ def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
     assert all(part.log_bytes <= share + max(sizes) for part in cuts)
 
 
-def test_more_pulls_than_connections_get_larger() -> None:
+def test_fetched_ranges_grow_to_stay_within_the_fetch_limit() -> None:
     cuts = cut_up(spans_of([(100, None)] * 100), target_bytes=100, max_fetches=4)
     assert [part.log_bytes for part in cuts] == [2500] * 4
 
 
-def test_carried_between_pulls_is_pulled_too_when_there_are_too_many() -> None:
+def test_inline_spans_between_too_many_fetched_ones_are_fetched_too() -> None:
     sizes: list[tuple[int, int | None]] = [(1000, None), (100, 50)] * 50
     cuts = cut_up(spans_of(sizes), max_fetches=2)
     assert len(cuts) <= 2
@@ -141,20 +141,20 @@ def test_carried_between_pulls_is_pulled_too_when_there_are_too_many() -> None:
     assert sum(part.log_bytes for part in cuts) == 55_000
 
 
-def test_too_many_carried_tasks_are_pulled() -> None:
+def test_too_many_inline_ranges_become_one_fetched_range() -> None:
     assert len(cut_up(spans_of([(900_000, 900_000)] * 4), max_fetches=3)) == 4
     cuts = cut_up(spans_of([(900_000, 900_000)] * 5), max_fetches=3)
     assert len(cuts) == 1
     assert all(part.blocks is None for part in cuts)
 
 
-def test_the_batch_may_begin_behind_its_first_span() -> None:
-    """Unwanted traffic moved the offset."""
+def test_first_range_begins_at_a_batch_start_after_its_span_start() -> None:
+    """The offset advanced over events that are not captured."""
     spans = spans_of([(1000, 50), (100, 50)])
     assert cut_up(spans, start=500)[0].start == at(500)
 
 
-def test_a_long_transaction_is_cut_inside() -> None:
+def test_long_transaction_is_split_at_its_pieces() -> None:
     prelude = blocks_of(4, 100)
     pieces = tuple(Piece(at(4 + n * 1000), n * 1000, prelude) for n in (1, 2, 3))
     cuts = cut_up(spans_of([(4000, None)], {0: pieces}), target_bytes=1000)
@@ -171,11 +171,11 @@ def test_a_long_transaction_is_cut_inside() -> None:
     assert [part.ends_inside for part in halves] == [True, False]
 
 
-def test_a_replay_knows_only_its_ends() -> None:
+def test_replayed_batch_is_one_fetched_range() -> None:
     assert fetched_range(at(4), at(99), ("x",)) == [RangePlan(at(4), at(99), 0, None, ("x",))]
 
 
-def test_a_task_travels() -> None:
+def test_pickled_inline_range_keeps_its_blocks() -> None:
     (part,) = cut_up(spans_of([(100, 50)]))
     task = RangePartition(part.start, part.end, "", part.pending_xa, True, part.blocks)
     copy = pickle.loads(pickle.dumps(task))
@@ -195,7 +195,7 @@ SPAN = st.tuples(
     st.integers(1, 6),
 )
 @settings(max_examples=60)
-def test_all_of_it_in_order_once(
+def test_random_spans_are_split_without_gaps_or_overlaps(
     described: list[tuple[int, int | None, bool]], target_bytes: int, max_fetches: int
 ) -> None:
     sizes: list[tuple[int, int | None]] = [
@@ -220,11 +220,11 @@ def test_all_of_it_in_order_once(
     if spans:
         assert (cuts[0].start, cuts[-1].end) == (spans[0].start.position, spans[-1].end.position)
     assert sum(part.log_bytes for part in cuts) == sum(log_bytes for log_bytes, _ in sizes)
-    # Bounds.
+    # Limits.
     pulls = [part for part in cuts if part.blocks is None]
     assert len(pulls) <= max_fetches
     assert len(cuts) - len(pulls) <= 64
-    # What is carried is what the spans hold, in order.
+    # Inline ranges contain the events of their spans, in order.
     kept = {event.start: event for span in spans for event in unpack_events(span.blocks or ())}
     for part in cuts:
         if part.blocks is not None:
@@ -232,7 +232,7 @@ def test_all_of_it_in_order_once(
             assert sum(len(block.data) for block in part.blocks) <= MAX_INLINE_BYTES_PER_TASK
             inside = [kept[pos] for pos in sorted(kept) if part.start.pos <= pos < part.end.pos]
             assert events == inside
-    # A range that ends inside of a transaction is followed by one that has its beginning.
+    # After a range that ends inside a transaction, the next range has a prelude.
     boundaries = {span.end.position for span in spans}
     for part in cuts:
         assert part.ends_inside == (part.end not in boundaries)

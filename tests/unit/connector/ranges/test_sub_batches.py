@@ -1,4 +1,4 @@
-"""Boundaries at which a range is taken in parts."""
+"""Boundaries at which a range is split into sub-batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = PositionFingerprint(created=1_700_000_000, server_id=7)
 
 @dataclass
 class Reading:
-    """A range that is read event by event, each 100 bytes long."""
+    """A range that is read event by event; each event has 100 bytes."""
 
     steps: SubBatchBoundaries
     start: PositionFingerprint | None = START
@@ -37,9 +37,9 @@ class Reading:
     def events(
         self, *wanted: int, ends: bool = True, kind: EventType = EventType.XID_EVENT
     ) -> None:
-        """Events with so many wanted bytes.
+        """Read events with these numbers of captured bytes.
 
-        ends : each ends a transaction.
+        ends : whether each of them ends a transaction.
         """
         for count in wanted:
             event = event_at(self.at, kind)
@@ -47,7 +47,7 @@ class Reading:
             self.steps.on_read(event, self.at, count, is_between=ends)
 
     def found(self) -> list[int]:
-        """Where the boundaries lie that are told now."""
+        """Return the positions of the boundaries that are reported now."""
         found = []
         while (boundary := self.steps.next_boundary((9, 0))) is not None:
             found.append(boundary.position.pos)
@@ -67,7 +67,7 @@ def event_at(position: Position, kind: EventType) -> Event:
     )
 
 
-def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
+def test_sub_batch_ends_once_it_has_the_target_of_captured_bytes() -> None:
     reading = Reading(SubBatchBoundaries(250))
     reading.events(100, 100, 100, 100, 100, 100, 100)
     assert reading.found() == [1300, 1600]
@@ -77,15 +77,15 @@ def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
     assert reading.found() == [1300, 1800]
 
 
-def test_none_lies_in_a_transaction() -> None:
+def test_sub_batch_boundary_is_never_inside_a_transaction() -> None:
     reading = Reading(SubBatchBoundaries(250))
     reading.events(*[100] * 5, ends=False)
     reading.events(0, 0)
     assert reading.found() == [1600]
 
 
-def test_none_lies_at_the_end_of_what_was_read() -> None:
-    """It may be the range's own, or that of a file, which is spelled otherwise."""
+def test_end_of_range_or_file_is_no_sub_batch_boundary() -> None:
+    """It may be the end of the range; the end of a file is spelled as the start of the next one."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100)
     assert reading.found() == []
@@ -94,7 +94,7 @@ def test_none_lies_at_the_end_of_what_was_read() -> None:
     assert reading.found() == []
 
 
-def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
+def test_sub_batch_boundary_in_the_next_file_has_its_creation_time() -> None:
     reading = Reading(SubBatchBoundaries(150))
     reading.events(100)
     for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
@@ -106,13 +106,13 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
     assert boundary == Boundary(Position(3, 1400, FILE), known)
 
 
-def test_what_is_not_known_is_no_boundary() -> None:
+def test_range_without_a_start_fingerprint_has_no_sub_batch_boundaries() -> None:
     reading = Reading(SubBatchBoundaries(100), start=None)
     reading.events(100, 100, 100)
     assert reading.found() == []
 
 
-def test_they_are_told_to_whoever_has_come_to_them() -> None:
+def test_sub_batch_boundary_is_returned_once_its_position_is_reached() -> None:
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 100)
     assert reading.steps.next_boundary((3, 1099)) is None
@@ -123,8 +123,8 @@ def test_they_are_told_to_whoever_has_come_to_them() -> None:
     assert reading.steps.next_boundary((4, 4)) is not None
 
 
-def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
-    """The first reading ran on into a file that was begun at another time."""
+def test_range_read_again_resets_its_sub_batch_boundaries() -> None:
+    """The first reading had reached a file with another creation time."""
     reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 50)
     reading.events(0, kind=EventType.FORMAT_DESCRIPTION_EVENT)
@@ -138,7 +138,7 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
     assert boundary.fingerprint.created == START.created
 
 
-def test_whoever_wants_no_more_ends_the_reading() -> None:
+def test_stopped_range_read_raises_read_cancelled_error() -> None:
     interrupt = CancelToken()
     reading = Reading(SubBatchBoundaries(100, interrupt.check))
     reading.events(10)
@@ -148,7 +148,7 @@ def test_whoever_wants_no_more_ends_the_reading() -> None:
 
 
 @pytest.mark.parametrize(("kernel", "most"), [("c", 8), ("python", 1)])
-def test_only_the_kernel_reads_in_steps(
+def test_only_the_compiled_kernel_reads_several_sub_batches(
     monkeypatch: pytest.MonkeyPatch, kernel: str, most: int
 ) -> None:
     monkeypatch.setattr(sub_batches, "implementation", lambda: kernel)

@@ -1,4 +1,4 @@
-"""Rows that count, where they count: XA, savepoints and rollbacks, however the log is read."""
+"""Committed rows and their order, with XA, savepoints and rollbacks, in any way of reading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.connector.tail import transaction_scanner
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])
@@ -55,10 +55,10 @@ def seqs(rows: list[dict[str, Any]]) -> list[tuple[int, ...]]:
 @pytest.mark.sample(16)
 @pytest.mark.parametrize("number", range(8))
 @pytest.mark.parametrize("held", [1 << 20, 150, 1])
-def test_random_histories(
+def test_random_transaction_histories_give_each_committed_row_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, number: int
 ) -> None:
-    """Cut anywhere, and with little memory: each row that counts, once, at its place."""
+    """Also with many ranges, with little memory, and from or up to a boundary."""
     monkeypatch.setattr(transactions, "_MAX_HELD_BYTES", held)
     monkeypatch.setattr(transactions, "_MAX_PREPARED_BYTES", 4 * held)
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
@@ -81,7 +81,7 @@ def test_random_histories(
         assert read(tmp_path, 1, endingOffset=place) == whole[:before], (seed, place)
 
 
-def test_where_the_bytes_are(tmp_path: Path) -> None:
+def test_xa_row_has_source_position_of_prepare_and_seq_of_commit(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE)
     begin = log.begin(7).rows(1, "t", 1).xid().pos
     log.query(f"XA START {A}").rows(1, "t", 2, 3)
@@ -98,8 +98,8 @@ def test_where_the_bytes_are(tmp_path: Path) -> None:
     assert source["pos"] == begin + first["seq"]["row"]
 
 
-def test_schemas_are_those_at_the_rows(tmp_path: Path) -> None:
-    """A server that was restarted may alter a table of a prepared transaction."""
+def test_xa_rows_are_read_with_the_schema_at_their_prepare(tmp_path: Path) -> None:
+    """After a restart, a server can alter a table of a prepared transaction."""
     log = xa(LogBuilder().format_description().query(CREATE), b"a", "t")
     log.query("ALTER TABLE t CHANGE a b INT").begin().rows(1, "t", 2).xid()
     log.query(f"XA COMMIT {A}").begin().rows(1, "t", 3).xid().write(tmp_path)
@@ -108,8 +108,10 @@ def test_schemas_are_those_at_the_rows(tmp_path: Path) -> None:
         assert [row["after"] for row in rows] == ['{"b":2}', '{"a":1}', '{"b":3}']
 
 
-def test_a_log_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the plan has a prepared transaction is something else."""
+def test_log_replaced_after_planning_raises_binlog_replaced_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replaced log has another transaction at the position of the planned one."""
     monkeypatch.setattr(transactions, "_MAX_HELD_BYTES", 1)
     given = {"path": str(tmp_path), "targetPartitionBytes": "1", "payload": "json", "tables": "d.t"}
     log = LogBuilder().format_description().query(CREATE)
@@ -124,7 +126,9 @@ def test_a_log_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.Mo
         list(reader.read(last))
 
 
-def test_a_rollback_of_more_than_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollback_beyond_the_held_bytes_raises_unsupported_transaction_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transactions, "_MAX_HELD_BYTES", 100)
     log = LogBuilder().format_description().query(CREATE).begin()
     for n in range(9):

@@ -1,5 +1,6 @@
-"""Typed ranges give what their JSON is read as: each captured log, whole and transaction by
-transaction, through a mirror's packets.
+"""Typed ranges give the values that a mirror reads from their JSON.
+
+Each recorded log is read as a whole and transaction by transaction, through packed rows.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 CONTENT = arrow_schema(output_schema(StringType()))
-# Logs whose statements make their tables.
+# Logs that contain the DDL of their tables.
 WITH_DDL = {"ddl_history", "conversions", "virtual_columns"}
 ID = ColumnSchema("id", "int")
 
 
 class Frame:
-    """What a batch of Spark's has, of these packets."""
+    """A stand-in for the DataFrame of a Spark batch with these rows, packed."""
 
     schema = SLIM_IPC_ROWS
 
@@ -60,7 +61,7 @@ class Frame:
         schema = arrow_schema(SLIM_IPC_ROWS)
         self._table = pa.Table.from_batches([*packets(iter(batches), SLIM_IPC_ROWS)], schema)
 
-    # PySpark's name of the method.
+    # The name of the method in PySpark.
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self._table
 
@@ -95,7 +96,7 @@ def whole_range(scenario: str) -> tuple[RangePartition, Options]:
 
 
 def transactions(partition: RangePartition) -> Iterator[RangePartition]:
-    """The whole range, and each transaction of it, up to some of them."""
+    """Yield the whole range, and a sample of its transactions."""
     yield partition
     assert partition.log is not None
     filtering = EventFilter(lambda database, table: True, (), partition.server_version)
@@ -120,7 +121,7 @@ def schema_at(partition: RangePartition, table: Table, change: dict[str, Any]) -
 
 
 def assert_same(options: Options, partition: RangePartition) -> int:
-    """Returns how many images came typed."""
+    """Check that the typed range equals its JSON; return the number of typed images."""
     expected, texts = tables_of(read_range(options, partition, CONTENT))
     found, images = tables_of(read_typed_range(options, partition, CONTENT))
     assert found.keys() == expected.keys()
@@ -143,25 +144,27 @@ def assert_same(options: Options, partition: RangePartition) -> int:
             rows = RowImageReader(schema.columns, schema.full_name)
             adopted, read = images.read(its, side, rows), texts.read(there, side, rows)
             assert adopted.schema == read.schema
-            # Texts, for NaN is no number, and -0.0 is 0.0.
+            # By repr, because NaN is not equal to NaN, and -0.0 is equal to 0.0.
             assert repr(adopted.to_pylist()) == repr(read.to_pylist()), name
     return typed
 
 
-# Whose end is an error, by any way.
+# Scenarios that end with an error, however they are read.
 REFUSED = {"statements"}
 
 
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
-def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_typed_range_of_recorded_logs_equals_its_json(
+    scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(typed_reader, "_MAX_COLUMNS", 10_000)
     partition, options = whole_range(scenario)
     typed = [assert_same(options, part) for part in transactions(partition)]
     assert any(typed[1:]), scenario
 
 
-# --- logs of our own
+# --- built logs
 
 OTHER = TableSchema("d", "u", (ID,), ("id",))
 
@@ -178,7 +181,7 @@ def made_range(
     return RangePartition(start, end, history.pack(), (), True, None, log=files), options
 
 
-def test_tables_in_turn_and_statements_between_them(tmp_path: Path) -> None:
+def test_interleaved_tables_give_typed_batches_of_one_table_each(tmp_path: Path) -> None:
     log = LogBuilder().format_description().begin()
     for number in range(50):
         log.rows(1, "t", number, number + 1).rows(2, "u", -number)
@@ -192,7 +195,7 @@ def test_tables_in_turn_and_statements_between_them(tmp_path: Path) -> None:
     assert assert_same(options, partition) == 152
 
 
-def test_a_table_that_changes_comes_as_texts(tmp_path: Path) -> None:
+def test_table_altered_inside_a_range_is_read_as_json(tmp_path: Path) -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1).xid()
     changed = log.position()
     log.begin().rows(1, "t", 2).xid()
@@ -221,7 +224,7 @@ def point(srid: int) -> bytes:
 
 
 def add_points(log: LogBuilder, count: int, srid: int) -> None:
-    """A statement's rows of d.p, of one column: POINT."""
+    """Add a statement's rows of d.p, a table with one POINT column."""
     name = b"\x01d\x00\x01p\x00"
     table = (9).to_bytes(6, "little") + b"\x01\x00" + name + b"\x01\xff\x01\x04\x01"
     head = (9).to_bytes(6, "little") + pack("<HH", 1, 2) + b"\x01\xff"
@@ -229,8 +232,7 @@ def add_points(log: LogBuilder, count: int, srid: int) -> None:
     log.add(EventType.WRITE_ROWS_EVENT, head + (b"\xfe" + point(srid)) * count)
 
 
-def test_a_value_that_no_struct_holds_after_many_that_one_does(tmp_path: Path) -> None:
-    """The rows of the batches before it are neither lost nor given again."""
+def test_value_that_no_struct_holds_switches_to_json_without_losing_rows(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     for _ in range(12):
         log.begin()
@@ -264,8 +266,7 @@ def test_a_value_that_no_struct_holds_after_many_that_one_does(tmp_path: Path) -
     assert '"srid":2147483648' in str(texts.column("after")[-1])
 
 
-def test_a_table_that_nobody_knows(tmp_path: Path) -> None:
-    """Its error is the one that JSON gives; what lies before it comes."""
+def test_unknown_table_raises_unknown_schema_error_after_earlier_rows(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     for number in range(40):
         log.begin().rows(2, "u", *range(1000 * number, 1000 * number + 1000)).xid()

@@ -1,4 +1,4 @@
-"""What a log tells of its tables by itself, against what the server showed at its end."""
+"""Schemas from a log alone, compared with those that the server showed at its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_tables_of_a_captured_log(scenario: str) -> None:
+def test_schemas_from_a_recorded_log_equal_those_of_the_server(scenario: str) -> None:
     log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
     history = history_of_log(log, log.begins()[0], lambda database, table: True)
     expected = captured_schemas(describe(scenario))
@@ -30,7 +30,7 @@ def test_tables_of_a_captured_log(scenario: str) -> None:
     for schema in expected:
         found = history.at(log.end(), schema.database, schema.table)
         assert found is not None
-        # SHOW COLUMNS does not tell the table's own charset, and FLOAT(m,d) is only how to show it.
+        # SHOW COLUMNS does not show a table's charset, and FLOAT(m,d) only affects the display.
         columns = tuple(
             replace(column, length=None, scale=None) if column.type == "float" else column
             for column in schema.columns
@@ -39,7 +39,7 @@ def test_tables_of_a_captured_log(scenario: str) -> None:
         assert history.at(log.begins()[0], schema.database, schema.table) is None
 
 
-def test_only_wanted_tables_are_followed(tmp_path: Path) -> None:
+def test_schema_history_of_a_log_has_only_captured_tables(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     log.query("CREATE TABLE t (id INT)").query("CREATE TABLE x (id INT)")
     files = FileLog.find(str(log.write(tmp_path)))

@@ -28,7 +28,7 @@ CREATE = (
 
 
 def without_ddl(scenario: str, folder: Path, events: int = 1 << 20) -> Path:
-    """A scenario's first file without its DDL, and without what follows so many events."""
+    """Write the first file of a scenario without its DDL, up to this number of events."""
     source = LATER / f"{scenario}.001.binlog"
     log = LogBuilder(source.name)
     walker = EventReader(source.name, 4)
@@ -41,7 +41,7 @@ def without_ddl(scenario: str, folder: Path, events: int = 1 << 20) -> Path:
             if event.type == EventType.QUERY_EVENT:
                 query = Query.parse(event.body)
                 if classify(query.sql, query.database).kind in DDL_KINDS:
-                    # Its GTID, too.
+                    # Remove its GTID event, too.
                     log.pos -= len(log.raws.pop())
                     continue
             log.timestamp = event.timestamp
@@ -50,7 +50,7 @@ def without_ddl(scenario: str, folder: Path, events: int = 1 << 20) -> Path:
 
 
 @pytest.mark.parametrize("payload", ["json", "struct", "variant"])
-def test_full_metadata_needs_no_definitions(payload: str, tmp_path: Path) -> None:
+def test_full_row_metadata_is_read_without_table_definitions(payload: str, tmp_path: Path) -> None:
     path = without_ddl("full_metadata", tmp_path)
     more = {"schemaEvolutionMode": "rescue"} if payload == "struct" else {}
     rows = read(str(path), payload, tables=NAMES, **more)
@@ -66,7 +66,9 @@ def test_full_metadata_needs_no_definitions(payload: str, tmp_path: Path) -> Non
         assert rows[0]["_rescued_data"] == '{"after":{"n":200}}'
 
 
-def test_minimal_metadata_needs_definitions(tmp_path: Path) -> None:
+def test_minimal_row_metadata_without_definitions_raises_unknown_table_error(
+    tmp_path: Path,
+) -> None:
     path = without_ddl("charsets", tmp_path)
     with pytest.raises(UnknownTableError, match="neither the server nor the binlog"):
         read(str(path), "json", tables="fx_charsets.t_latin1")

@@ -1,4 +1,4 @@
-"""Which part of a query's struct is a table's, and whether its columns have their place in it."""
+"""The part of a query's struct that is for a table, and its columns without a field there."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def evolution_of(tables: str, struct: pa.StructType) -> Evolution:
     return Evolution(options, struct, case_sensitive=True, server_table=lambda *_: None)
 
 
-# tables, struct, table: each has a place for `id` only
+# Each struct has a field for the column `id` only.
 @pytest.mark.parametrize(
     ("tables", "struct", "database", "table"),
     [
         ("shop.orders", TABLE, "shop", "orders"),
         ("shop.orders, shop.items", NESTED, "shop", "orders"),
-        # A struct's fields are found in any case, as Spark has them.
+        # Struct fields are matched case-insensitively, as in Spark.
         ("shop.orders, shop.items", NESTED, "Shop", "items"),
     ],
 )
-def test_a_column_without_place(
+def test_new_column_without_a_struct_field_raises_schema_changed_error(
     tables: str, struct: pa.StructType, database: str, table: str
 ) -> None:
     evolution = evolution_of(tables, struct)
@@ -41,7 +41,7 @@ def test_a_column_without_place(
 
 
 @pytest.mark.parametrize(("database", "table"), [("shop", "other"), ("other", "orders")])
-def test_a_table_without_place(database: str, table: str) -> None:
-    """Its rows are nobody's: a query's own schema may leave a table out."""
+def test_new_column_of_a_table_outside_the_struct_is_accepted(database: str, table: str) -> None:
+    """A schema that is given to the query may omit a table."""
     evolution = evolution_of("shop.orders, shop.items", NESTED)
     evolution.check(TableSchema(database, table, (ID, NEW)))

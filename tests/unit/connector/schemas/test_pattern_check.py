@@ -1,4 +1,4 @@
-"""What is said of patterns that meet nothing, or what the account may not see."""
+"""Findings on patterns that match no tables, or tables that the account cannot see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def found(
     exclude: str | None = None,
     case_sensitive: bool = True,
 ) -> str:
-    """`stops` or `tells`, and what; empty when there is nothing to say."""
+    """Return the finding, as `stops: …` or `tells: …`; empty without a finding."""
     lines = [f"GRANT {grant} TO 'u'@'%'" for grant in (USAGE, *granted)]
     grants = Grants.parse(lines, case_sensitive=case_sensitive)
     wanted = TableFilter.parse(tables, exclude, case_sensitive)
@@ -48,7 +48,7 @@ MORE = "may capture tables that"
     ("tables", "granted", "expected"),
     [
         ("shop.*", [SHOP], ""),
-        ("shop.orders", [], ""),  # must exist: that is another check's
+        ("shop.orders", [], ""),  # must exist, which another check tests
         ("shpo.*", [ALL], f"tells: option tables: shpo.* {MEETS_NONE}"),
         ("shpo.*", [SHOP], f"stops: option tables: shpo.* {MAY_NOT}"),
         ("shop.x*", [SHOP], f"tells: option tables: shop.x* {MEETS_NONE}"),
@@ -67,27 +67,29 @@ MORE = "may capture tables that"
         (r"/(shop|crm)\..*/", [ALL], ""),
         (None, [ALL], ""),
         (None, [SHOP], "stops: option tables is not set"),
-        # A line that is not known, or a role of MySQL 8.0, may grant it.
+        # An unknown line, or a role of MySQL 8.0, may grant SELECT.
         (None, [SHOP, "`role`@`%`"], "tells: option tables is not set"),
         ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
     ],
 )
-def test_findings(tables: str | None, granted: list[str], expected: str) -> None:
+def test_table_patterns_are_checked_against_known_tables_and_grants(
+    tables: str | None, granted: list[str], expected: str
+) -> None:
     text = found(tables, *granted)
     assert text.startswith(expected) if expected else text == ""
 
 
-def test_what_is_excluded_need_not_be_seen() -> None:
+def test_excluded_tables_do_not_require_grants() -> None:
     assert found("shop.*,crm.*", SHOP, exclude="crm.*") == ""
     assert found(None, SHOP, exclude="crm.*").startswith("tells: ")
 
 
-def test_names_in_another_case() -> None:
+def test_case_insensitive_patterns_match_tables_and_grants_of_another_case() -> None:
     assert found("SHOP.*", SHOP, case_sensitive=False) == ""
     assert found("S*.*", "SELECT ON `s%`.*", case_sensitive=False) == ""
 
 
-def test_the_grants_that_are_needed() -> None:
+def test_pattern_finding_names_the_missing_select_grant() -> None:
     assert "GRANT SELECT ON `shop`.* to this account" in found("shop.*")
     assert "GRANT SELECT ON *.* to this account" in found(None)
     assert "GRANT SELECT ON *.* to this account" in found("s*.*")

@@ -1,4 +1,4 @@
-"""`schemaDdl`: logs that begin behind their CREATE TABLE."""
+"""`schemaDdl`: logs that begin after their CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(**options: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> str:
-    """A log of inserts into d.t, of one INT column, that does not begin with its CREATE."""
+    """Return a log with an insert into d.t, which has one INT column, but no CREATE TABLE."""
     builder = LogBuilder().format_description().begin().rows(1, "t", 5).xid()
     return str(builder.write(tmp_path))
 
@@ -58,7 +58,9 @@ def log(tmp_path: Path) -> str:
         "CREATE TABLE d.t (old INT); ALTER TABLE d.t CHANGE old `a;b` INT;",
     ],
 )
-def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
+def test_schema_ddl_file_defines_the_columns_of_a_table(
+    text: str, log: str, tmp_path: Path
+) -> None:
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     for tables in ("d.t", "d.*"):
@@ -77,8 +79,10 @@ def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
         "ALTER DATABASE d CHARACTER SET latin1",
     ],
 )
-def test_a_database_alone(text: str, tmp_path: Path) -> None:
-    """It tells what the log's tables inherit, and not that the database had none before."""
+def test_database_statement_in_schema_ddl_sets_only_the_default_charset(
+    text: str, tmp_path: Path
+) -> None:
+    """It sets the charset that tables inherit, but does not show that no table existed before."""
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     log = LogBuilder().format_description().query("CREATE TABLE t (a INT, b TEXT)")
@@ -90,7 +94,7 @@ def test_a_database_alone(text: str, tmp_path: Path) -> None:
         rows(path=path, tables="d.*", payload="json", schemaDdl=str(ddl))
 
 
-def test_without_a_dump(log: str) -> None:
+def test_log_without_create_table_or_schema_ddl_is_rejected_unless_positional(log: str) -> None:
     with pytest.raises(UnknownTableError, match="neither the server nor the binlog has this table"):
         rows(path=log, tables="d.t", payload="json")
     with pytest.raises(UnknownSchemaError, match=r"found 1 without names .* schemaDdl"):
@@ -99,7 +103,7 @@ def test_without_a_dump(log: str) -> None:
     assert [row["after"] for row in found] == ['{"@1":5}']
 
 
-# (text, what the error says)
+# (text, part of the error message)
 WRONG: list[tuple[str, str]] = [
     ("", "has no CREATE TABLE"),
     ("CREATE TABLE t (id INT)", "has no database for 'CREATE TABLE t"),
@@ -112,7 +116,9 @@ WRONG: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_dump_that_can_t_be_read(text: str, message: str, log: str, tmp_path: Path) -> None:
+def test_unusable_schema_ddl_file_is_rejected(
+    text: str, message: str, log: str, tmp_path: Path
+) -> None:
     ddl = tmp_path / "schema.sql"
     ddl.write_text(text, encoding="utf-8")
     with pytest.raises(OptionError) as caught:
@@ -123,7 +129,9 @@ def test_a_dump_that_can_t_be_read(text: str, message: str, log: str, tmp_path: 
         rows(path=log, tables="d.t", payload="json", schemaDdl=str(tmp_path / "none"))
 
 
-def test_a_captured_log_from_its_third_file_on(tmp_path: Path) -> None:
+def test_recorded_log_from_its_third_file_with_schema_ddl_gives_the_same_rows(
+    tmp_path: Path,
+) -> None:
     described = describe("rotations")
     whole = rows(path=str(CAPTURED / "rotations.*.binlog"), tables="*.*", payload="json")
     for number in (3, 4, 5):

@@ -1,4 +1,4 @@
-"""DDL followed through a log: from which position on a table looks how."""
+"""DDL followed through a log: the columns of a table at each position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def follow(
     charsets: dict[str, str] | None = None,
     complete: bool = False,
 ) -> tuple[SchemaTracker, list[int]]:
-    """The tracker after the statements, and where each of them ends."""
+    """Return the tracker after the statements, and the end of each statement."""
     history = history or SchemaHistory()
     for database, charset in (charsets or {}).items():
         history = history.with_charset(BEGINNING, database, charset)
@@ -61,7 +61,7 @@ def columns(tracker: SchemaTracker, pos: int, table: str = "t") -> list[str] | N
     return None if schema is None else [column.name for column in schema.columns]
 
 
-def test_a_table_is_known_from_the_end_of_its_create_on() -> None:
+def test_table_is_known_from_the_end_of_its_create_table() -> None:
     tracker, (end,) = follow("CREATE TABLE t (id INT)")
     assert columns(tracker, end - 1) is None
     assert columns(tracker, end) == ["id"]
@@ -69,7 +69,7 @@ def test_a_table_is_known_from_the_end_of_its_create_on() -> None:
     assert last_change(tracker.history, ("d", "other")) is None
 
 
-def test_like_drop_and_create_again() -> None:
+def test_tracker_follows_create_like_drop_and_recreate() -> None:
     tracker, ends = follow(
         "CREATE TABLE t (id INT)",
         "CREATE TABLE u LIKE t",
@@ -80,7 +80,7 @@ def test_like_drop_and_create_again() -> None:
     assert columns(tracker, ends[-1], "u") == ["id"]
 
 
-def test_if_not_exists_replaces_nothing_that_is_there() -> None:
+def test_create_if_not_exists_keeps_an_existing_table() -> None:
     tracker, ends = follow(
         "CREATE TABLE t (id INT)",
         "CREATE TABLE IF NOT EXISTS t (other INT)",
@@ -90,7 +90,7 @@ def test_if_not_exists_replaces_nothing_that_is_there() -> None:
     assert [columns(tracker, end) for end in ends] == [["id"], ["id"], None, ["other"]]
 
 
-def test_unwanted_tables_are_followed_too() -> None:
+def test_tables_not_captured_are_tracked_except_system_tables() -> None:
     tracker, ends = follow(
         "CREATE TABLE unwanted (id INT)",
         "ALTER TABLE unwanted ADD v INT",
@@ -130,15 +130,17 @@ CUT_OVERS = [
 
 
 @pytest.mark.parametrize("statements", CUT_OVERS)
-def test_cut_overs(statements: tuple[str, ...]) -> None:
+def test_online_schema_change_cut_over_gives_the_new_columns(statements: tuple[str, ...]) -> None:
     tracker, ends = follow("CREATE TABLE t (id INT)", *statements)
     assert columns(tracker, ends[0]) == ["id"]
     assert columns(tracker, ends[-1]) == ["id", "v"]
 
 
 @pytest.mark.parametrize("statements", CUT_OVERS)
-def test_cut_overs_with_a_restart_after_every_statement(statements: tuple[str, ...]) -> None:
-    """What a restart needs is in the packed history, the shadow table included."""
+def test_cut_over_with_restarts_between_statements_gives_the_new_columns(
+    statements: tuple[str, ...],
+) -> None:
+    """The packed history has everything that a restart needs, including the shadow table."""
     history = SchemaHistory()
     log = LogBuilder()
     for sql in ("CREATE TABLE t (id INT)", *statements):
@@ -159,7 +161,7 @@ def test_cut_overs_with_a_restart_after_every_statement(statements: tuple[str, .
     assert [column.name for column in schema.columns] == ["id", "v"]
 
 
-def test_a_dropped_database_takes_its_tables_along() -> None:
+def test_drop_database_makes_its_tables_unknown_with_a_reason() -> None:
     tracker, ends = follow("CREATE TABLE t (id INT)", "DROP DATABASE x", "DROP DATABASE d")
     assert [columns(tracker, end) for end in ends] == [["id"], ["id"], None]
     reason = tracker.history.unknown_reason(LogBuilder().position(ends[-1]), "d", "t")
@@ -181,7 +183,7 @@ UNFOLLOWED = [
 
 
 @pytest.mark.parametrize(("statements", "table", "words"), UNFOLLOWED)
-def test_what_is_not_followed_is_not_known_any_more(
+def test_table_after_unsupported_ddl_is_unknown_with_a_reason(
     statements: tuple[str, ...], table: str, words: str
 ) -> None:
     tracker, ends = follow("CREATE TABLE t (id INT)", *statements)
@@ -192,8 +194,8 @@ def test_what_is_not_followed_is_not_known_any_more(
     assert "mysql-bin.000001" in reason
 
 
-def test_what_leaves_columns_alone_makes_nothing_unknown() -> None:
-    """So that a table of a start in the past is known in front of it, too."""
+def test_ddl_without_column_changes_leaves_the_history_empty() -> None:
+    """So columns that were read after such a statement are also valid before it."""
     tracker, _ = follow(
         "ALTER TABLE t COMMENT 'x', ADD INDEX (a), ALTER b SET DEFAULT 3",
         "ALTER TABLE t TRUNCATE PARTITION p",
@@ -206,7 +208,7 @@ def test_what_leaves_columns_alone_makes_nothing_unknown() -> None:
 
 
 IF_NOT_EXISTS = [
-    # (complete, statements before it, whether it tells)
+    # (complete, statements before CREATE IF NOT EXISTS, whether it counts)
     (False, (), False),
     (True, (), True),
     (False, ("CREATE DATABASE d",), True),
@@ -219,21 +221,20 @@ IF_NOT_EXISTS = [
 
 
 @pytest.mark.parametrize(("complete", "statements", "tells"), IF_NOT_EXISTS)
-def test_if_not_exists_is_no_proof(
+def test_create_if_not_exists_counts_only_where_the_table_was_absent(
     complete: bool, statements: tuple[str, ...], tells: bool
 ) -> None:
-    """Only where the table is known not to have been there."""
     tracker, ends = follow(*statements, "CREATE TABLE IF NOT EXISTS t (id INT)", complete=complete)
     assert columns(tracker, ends[-1]) == (["id"] if tells else None)
 
 
-def test_unwanted_tables_that_may_have_been_there() -> None:
+def test_create_if_not_exists_of_a_table_not_captured_is_not_trusted() -> None:
     tracker, ends = follow("CREATE TABLE IF NOT EXISTS unwanted (id INT)", complete=True)
     assert columns(tracker, ends[-1], "unwanted") is None
 
 
-def test_unwanted_tables_are_let_go_beyond_a_bound() -> None:
-    """The ones without DDL for the longest time; wanted ones never, nor what is gone kept."""
+def test_oldest_tables_not_captured_are_dropped_beyond_a_limit() -> None:
+    """Tables with the oldest DDL are forgotten first. The captured table t is kept."""
     columns_ = ", ".join(f"c{number} INT" for number in range(99))
     many = [f"CREATE TABLE x.t{number} (a INT, {columns_})" for number in range(20)]
     tracker, ends = follow(
@@ -245,8 +246,8 @@ def test_unwanted_tables_are_let_go_beyond_a_bound() -> None:
     assert set(kept) == {"t", "t0"} | {f"t{i}" for i in range(5, 19)}
 
 
-def test_what_the_server_settled_is_not_looked_at_again() -> None:
-    """A baseline made behind the statement already has what it did."""
+def test_statement_before_the_baseline_does_not_change_the_history() -> None:
+    """A baseline that was read after the statement already contains its effect."""
     tracker, (_, end) = follow("CREATE TABLE t (id INT)", "CREATE TABLE t2 (id INT)")
     schema = tracker.history.at(LogBuilder().position(end), "d", "t")
     assert schema is not None
@@ -255,7 +256,7 @@ def test_what_the_server_settled_is_not_looked_at_again() -> None:
     assert tracker.history == settled
 
 
-def test_the_database_gives_the_charset() -> None:
+def test_column_charset_defaults_to_that_of_the_database() -> None:
     tracker, ends = follow(
         "CREATE TABLE t (s VARCHAR(9))",
         "ALTER DATABASE d DEFAULT CHARSET utf8mb4",
@@ -270,14 +271,13 @@ def test_the_database_gives_the_charset() -> None:
     assert found == ["latin1", "utf8mb4"]
 
 
-def test_names_without_case() -> None:
+def test_case_insensitive_tracker_matches_names_in_any_case() -> None:
     tracker, ends = follow("CREATE TABLE D.T (id INT)", "DROP DATABASE D", case_sensitive=False)
     assert columns(tracker, ends[0]) == ["id"]
     assert columns(tracker, ends[1]) is None
 
 
-def test_databases() -> None:
-    """Default charsets have positions as tables do, and travel with them."""
+def test_database_charsets_are_tracked_and_packed() -> None:
     tracker, ends = follow(
         "CREATE DATABASE one CHARSET gbk",
         "CREATE DATABASE IF NOT EXISTS one CHARSET latin1",
@@ -294,11 +294,11 @@ def test_databases() -> None:
 
 
 def session(collation_server: int) -> bytes:
-    """Q_CHARSET of a session: latin1, but for the server's collation."""
+    """Return the Q_CHARSET variable of a latin1 session with this collation_server."""
     return b"\x04" + pack("<HHH", 8, 8, collation_server)
 
 
-# A statement whose charset is not known here, and its session's collation_server.
+# (statement whose charset is unknown here, collation_server of its session)
 STRANGE: list[tuple[str, int]] = [
     ("CREATE DATABASE x CHARSET klingon", 8),
     ("CREATE DATABASE x COLLATE klingon_bin", 8),
@@ -311,10 +311,10 @@ STRANGE: list[tuple[str, int]] = [
 
 @pytest.mark.parametrize("complete", [False, True])
 @pytest.mark.parametrize(("strange", "collation"), STRANGE)
-def test_a_database_in_a_charset_that_is_not_known(
+def test_unknown_database_charset_makes_tables_that_inherit_it_unknown(
     *, strange: str, collation: int, complete: bool
 ) -> None:
-    """It stops nobody, and nothing is guessed for its tables: their texts are unknown."""
+    """The statement raises no error. Only tables with text of the inherited charset are unknown."""
     log = LogBuilder()
     log.add(EventType.QUERY_EVENT, query_body(strange, "x", session(collation)))
     for sql in (
@@ -342,7 +342,7 @@ def test_a_database_in_a_charset_that_is_not_known(
     assert known == ["i", "own"]
 
 
-def test_a_charset_that_is_told_beside_a_server_of_another_that_is_not_known() -> None:
+def test_explicit_database_charset_is_used_with_an_unknown_server_charset() -> None:
     log = LogBuilder()
     for sql in ("CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x COLLATE utf8_bin"):
         log.add(EventType.QUERY_EVENT, query_body(sql, "x", session(999)))
@@ -354,7 +354,7 @@ def test_a_charset_that_is_told_beside_a_server_of_another_that_is_not_known() -
     assert found == ["latin1", "utf8"]
 
 
-def test_a_database_is_made_again_in_a_charset_that_is_known() -> None:
+def test_recreated_database_has_its_new_charset() -> None:
     tracker, ends = follow(
         "CREATE DATABASE x CHARSET klingon",
         "DROP DATABASE x",
@@ -363,7 +363,7 @@ def test_a_database_is_made_again_in_a_charset_that_is_known() -> None:
     assert tracker.history.charset_at(LogBuilder().position(ends[-1]), "x") == "latin1"
 
 
-def test_a_charset_that_nobody_tells_makes_the_table_unknown() -> None:
+def test_text_column_without_a_known_charset_makes_the_table_unknown() -> None:
     tracker, ends = follow("CREATE TABLE t (s TEXT)", "CREATE TABLE u (i INT)", complete=True)
     assert columns(tracker, ends[-1]) is None
     assert columns(tracker, ends[-1], "u") == ["i"]

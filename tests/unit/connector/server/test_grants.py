@@ -46,25 +46,25 @@ def grants(
         ("GRANT SELECT ON `shop`.* TO PUBLIC", True),
     ],
 )
-def test_databases_that_are_seen(line: str, sees: bool) -> None:
+def test_grant_decides_whether_a_whole_database_is_visible(line: str, sees: bool) -> None:
     found = grants("GRANT USAGE ON *.* TO 'u'@'%'", line)
     assert found.is_complete
     assert found.sees_all_of("shop") == sees
 
 
-def test_of_two_grants_that_match_one_holds() -> None:
+def test_most_specific_matching_database_grant_applies() -> None:
     found = grants("GRANT SELECT ON `%`.* TO 'u'@'%'", "GRANT INSERT ON `shop`.* TO 'u'@'%'")
     assert not found.sees_all_of("shop")
     assert found.sees_all_of("other")
 
 
-def test_roles() -> None:
+def test_grants_with_roles_are_complete_only_if_role_grants_are_listed() -> None:
     assert grants(*ROLES, lists_roles=True).sees_all_of("other")
     assert grants(*ROLES, lists_roles=True).is_complete
     assert not grants(*ROLES).is_complete
 
 
-def test_grants_of_other_things_are_none_on_tables() -> None:
+def test_grants_of_other_privileges_give_no_select() -> None:
     found = grants(
         "GRANT PROXY ON ``@`%` TO `root`@`127.0.0.1` WITH GRANT OPTION",
         "GRANT EXECUTE ON PROCEDURE `shop`.`pp` TO 'u'@'%'",
@@ -75,7 +75,7 @@ def test_grants_of_other_things_are_none_on_tables() -> None:
     assert found.selects_nothing
 
 
-def test_what_is_not_understood() -> None:
+def test_unknown_grant_line_makes_the_grants_incomplete() -> None:
     found = grants("REVOKE SELECT ON `a`.`t` FROM `u`@`%`", "GRANT SELECT ON *.* TO `u`@`%`")
     assert not found.is_complete
 
@@ -100,7 +100,7 @@ def test_partial_revoke_of_a_system_database_hides_no_captured_table() -> None:
     assert found.selects_everything
 
 
-def test_names_are_no_patterns_with_partial_revokes() -> None:
+def test_database_names_in_grants_are_literal_with_partial_revokes() -> None:
     lines = ("GRANT SELECT ON `a_b`.* TO `u`@`%`", "GRANT SELECT ON `50%`.* TO `u`@`%`")
     assert grants(*lines).sees_all_of("axb")
     found = grants(*lines, literal_names=True)
@@ -113,7 +113,7 @@ def test_names_are_no_patterns_with_partial_revokes() -> None:
     assert list(found.selects_like()) == [r"a\_b", r"50\%"]
 
 
-def test_grant_on_a_database_counts_beside_its_partial_revoke() -> None:
+def test_grant_on_a_database_applies_despite_its_partial_revoke() -> None:
     found = grants(
         "GRANT SELECT ON *.* TO `u`@`%`",
         "GRANT SELECT ON `hidden`.* TO `u`@`%`",
@@ -127,7 +127,7 @@ def test_grant_on_a_database_counts_beside_its_partial_revoke() -> None:
     [
         (["GRANT SELECT (a), INSERT (a, b), UPDATE (a) ON `shop`.`t` TO 'u'@'%'"], False),
         (["GRANT SELECT (`a`), INSERT (`a`, `b`) ON `shop`.`t` TO `u`@`%`"], False),
-        # Its name is SELECT, and it is between others.
+        # A column is named SELECT.
         (["GRANT INSERT (a, SELECT, b), DELETE ON `shop`.`t` TO 'u'@'%'"], False),
         (["GRANT SELECT (a), INSERT ON `shop`.`t` TO 'u'@'%'"], True),
         (["GRANT SELECT (a), DELETE ON `shop`.`t` TO 'u'@'%'"], False),
@@ -137,13 +137,15 @@ def test_grant_on_a_database_counts_beside_its_partial_revoke() -> None:
         ([], True),
     ],
 )
-def test_tables_of_which_only_some_columns_are_seen(lines: list[str], shows: bool) -> None:
+def test_column_grants_hide_the_other_columns_unless_a_wider_grant_exists(
+    lines: list[str], shows: bool
+) -> None:
     found = grants(*lines)
     assert found.is_complete
     assert found.shows_columns_of("shop", "t") == shows
 
 
-def test_names_with_quotes_and_in_another_case() -> None:
+def test_quoted_grant_names_are_parsed_and_compared_by_case() -> None:
     line = "GRANT SELECT (c`(,x) ON `Sh``op`.`we``ird,(x` TO 'u'@'%'"
     assert not grants(line).shows_columns_of("Sh`op", "we`ird,(x")
     assert grants(line).shows_columns_of("sh`op", "we`ird,(x")

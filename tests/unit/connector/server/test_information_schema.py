@@ -1,4 +1,4 @@
-"""Asking information_schema over a connection that fails."""
+"""Queries of information_schema over a connection that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.server.information_schema import (
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
-# A part of each query: its answer. Some servers send texts as bytes.
+# Part of a query: its result row. Some servers send texts as bytes.
 ROWS: dict[str, tuple[Any, ...]] = {
     ".TABLES": (b"d", b"t", b"utf8_bin"),
     "VERSION()": ("5.7.41", 0),
@@ -27,7 +27,7 @@ ROWS: dict[str, tuple[Any, ...]] = {
 
 
 class Cursor:
-    """Answers a query, but for one that fails."""
+    """A cursor that answers every query except for one that fails."""
 
     description = None
 
@@ -56,7 +56,7 @@ def client(fails: str = "nothing", error: Exception | None = None) -> ReplicaCli
     return ReplicaClient(ServerSettings("h", 3306, "u", "secret"), cast(Any, connection))
 
 
-def test_texts_that_come_as_bytes() -> None:
+def test_texts_returned_as_bytes_are_decoded() -> None:
     (schema,) = read_table_schemas(client(), lambda *_: True)
     assert schema.full_name == "d.t"
     assert schema.primary_key == ("id",)
@@ -72,15 +72,14 @@ ERRORS: list[tuple[Exception, type[MySQLBinlogError]]] = [
 
 @pytest.mark.parametrize("fails", list(ROWS)[:-2])
 @pytest.mark.parametrize(("error", "kind"), ERRORS)
-def test_a_query_for_tables_that_fails(
+def test_failed_table_query_raises_a_connection_or_access_error(
     fails: str, error: Exception, kind: type[MySQLBinlogError]
 ) -> None:
     with pytest.raises(kind, match=r"^h:3306|^the connection to h:3306"):
         read_table_schemas(client(fails, error), lambda *_: True)
 
 
-def test_a_query_for_grants_that_fails() -> None:
-    """What they would tell is then not known; but a connection that is lost is lost."""
+def test_denied_grants_query_is_ignored_but_a_lost_connection_is_raised() -> None:
     denied = pymysql.err.OperationalError(1142, "SELECT command denied to user")
     assert len(read_table_schemas(client("SHOW GRANTS", denied), lambda *_: True)) == 1
     lost = pymysql.err.OperationalError(2013, "Lost connection to MySQL server")
@@ -89,6 +88,8 @@ def test_a_query_for_grants_that_fails() -> None:
 
 
 @pytest.mark.parametrize(("error", "kind"), ERRORS)
-def test_a_query_for_databases_that_fails(error: Exception, kind: type[MySQLBinlogError]) -> None:
+def test_failed_database_query_raises_a_connection_or_access_error(
+    error: Exception, kind: type[MySQLBinlogError]
+) -> None:
     with pytest.raises(kind):
         read_database_charsets(client(".SCHEMATA", error))

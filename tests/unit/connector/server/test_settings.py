@@ -1,4 +1,4 @@
-"""What is asked of a server, against one that answers in its own way."""
+"""Queries of the binlog position, with a stand-in for a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.protocol.server.server_errors import refused
 
 
 class Refusing:
-    """Knows SHOW BINARY LOG STATUS; refuses what 8.2 and later no longer know."""
+    """A stand-in for a server that rejects SHOW MASTER STATUS, as MySQL 8.4 and later do."""
 
     def __init__(self, code: int, address: str) -> None:
         self._error = refused(pymysql.err.ProgrammingError(code, "no"), address, "running it")
@@ -30,11 +30,11 @@ def asked(code: int, address: str = "h:3306") -> Position:
     return current_position(cast(ReplicaClient, Refusing(code, address)))
 
 
-def test_where_the_log_of_a_newer_server_ends() -> None:
+def test_binlog_status_falls_back_to_the_statement_of_newer_servers() -> None:
     assert asked(1064) == Position(7, 120, "b.000007")
 
 
 @pytest.mark.parametrize("address", ["h:3306", "h:10640", "host1064:3306"])
-def test_another_refusal_is_told(address: str) -> None:
+def test_other_binlog_status_error_raises_server_error(address: str) -> None:
     with pytest.raises(ServerError, match=f"{address} failed while running it: error 1105"):
         asked(1105, address)

@@ -1,4 +1,4 @@
-"""How a batch's chunks are given to tasks: none left out, none twice."""
+"""The assignment of a batch's chunks to tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPTIONS = parse_options({"host": "db.example", "user": "u", "password": "", "tab
 
 
 def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
-    """The bounds of each task's chunks, of a batch that has so many."""
+    """Return the bounds of each task's chunks, for a batch with `count` chunks."""
     chunks = [Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(count)]
     last = Offset(
         Position.of("mysql-bin.000003", 1000), snapshot=SnapshotState(chunks=tuple(chunks)).pack()
@@ -26,7 +26,7 @@ def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
 
 
 @given(st.integers(0, 40), st.integers(0, 12), st.booleans())
-def test_each_chunk_is_one_tasks(count: int, most: int, in_turn: bool) -> None:
+def test_each_chunk_is_assigned_to_exactly_one_task(count: int, most: int, in_turn: bool) -> None:
     found = tasks(count, most, in_turn=in_turn)
     assert len(found) == min(count, max(most, 1))
     listed = [bound for task in found for bound in task]
@@ -40,7 +40,7 @@ def test_each_chunk_is_one_tasks(count: int, most: int, in_turn: bool) -> None:
     ("in_turn", "expected"),
     [(True, [["0", "1"], ["2", "3"]]), (False, [["0", "2"], ["1", "3"]])],
 )
-def test_the_parts_of_a_table_side_by_side_or_in_turn(
+def test_task_chunks_are_contiguous_if_in_turn_and_interleaved_otherwise(
     in_turn: bool, expected: list[list[str]]
 ) -> None:
     assert tasks(4, 2, in_turn=in_turn) == expected

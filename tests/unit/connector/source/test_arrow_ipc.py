@@ -1,4 +1,4 @@
-"""Packets hold what was put in, and only a stream of JSON gives them."""
+"""Rows packed as Arrow IPC messages, which only streams with payload=json support."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _batch(*texts: str | None) -> pa.RecordBatch:
     ],
     ids=["none", "empty", "one", "some"],
 )
-def test_what_was_put_in(batches: list[pa.RecordBatch]) -> None:
+def test_unpacked_ipc_rows_equal_the_packed_batches(batches: list[pa.RecordBatch]) -> None:
     frame = pa.Table.from_batches(packets(iter(batches)), arrow_schema(IPC_ROWS))
     assert frame.num_rows == len(batches)
     assert unpacked(frame) == [pa.Table.from_batches(batches, _SCHEMA)]
@@ -61,18 +61,18 @@ def _reader(payload: str) -> object:
     return MySQLBinlogDataSource(options).streamReader(IPC_ROWS)
 
 
-def test_a_stream_of_json_gives_packets() -> None:
+def test_packed_rows_stream_is_supported_for_json_payload() -> None:
     assert isinstance(_reader("json"), MySQLBinlogStreamReader)
 
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
-def test_other_payloads_are_refused(payload: str) -> None:
+def test_packed_rows_are_rejected_for_struct_and_variant_payloads(payload: str) -> None:
     reader = _reader(payload)
     assert isinstance(reader, FailingStreamReader)
     assert "packed rows require payload=json" in str(reader._error)
 
 
-def test_packets_of_several_kinds() -> None:
+def test_packed_batches_of_several_schemas_are_unpacked_by_schema() -> None:
     columns = [ColumnSchema("a", "int"), ColumnSchema("d", "datetime", 3)]
     typed = typed_schema(_SCHEMA, columns)
     assert typed.field("after").type == pa.struct([("a", pa.int32()), ("d", pa.timestamp("us"))])
@@ -90,6 +90,6 @@ def test_packets_of_several_kinds() -> None:
     assert nothing[0].column_names[-2:] == ["query", "missing"]
 
 
-def test_columns_of_no_known_type() -> None:
+def test_typed_schema_with_an_unknown_column_type_raises_schema_error() -> None:
     with pytest.raises(SchemaError, match="a struct does not support"):
         typed_schema(_SCHEMA, [ColumnSchema("a", "hyperloglog")])

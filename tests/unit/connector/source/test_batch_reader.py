@@ -1,4 +1,4 @@
-"""How a batch read is planned; what it reads is tested in ranges/test_files.py."""
+"""Planning of batch reads; their rows are tested in ranges/test_files.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START, END = Position.of("b.000001", 4), Position.of("b.000001", 900)
 
 
 class LostLog:
-    """A server's log in which no time is found, and whose connection is lost a few times."""
+    """An empty server log whose connection is lost a few times."""
 
     def __init__(self, losses: int) -> None:
         self.losses = losses
@@ -39,7 +39,7 @@ class LostLog:
 
 
 def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReader:
-    """Its start is found; its end is a time, which is looked for in the log."""
+    """Return a reader with a resolved start, whose end is a time to be searched in the log."""
     given = {"host": "db", "user": "repl", "endingOffset": "2100-01-01"}
     files = {END.file: END.pos}
     start = ResolvedStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
@@ -47,7 +47,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReade
     return MySQLBinlogReader(parse_options(given), output_schema(StringType()))
 
 
-def test_a_connection_that_is_lost_while_the_end_is_looked_for(
+def test_connection_lost_during_the_end_time_lookup_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = LostLog(losses=2)
@@ -57,6 +57,8 @@ def test_a_connection_that_is_lost_while_the_end_is_looked_for(
     assert log.losses == 0
 
 
-def test_a_server_that_is_gone_when_the_end_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_time_lookup_gives_up_after_three_lost_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ConnectionFailedError, match="broke; gave up after 3 tries"):
         reader_of(monkeypatch, LostLog(losses=9)).partitions()

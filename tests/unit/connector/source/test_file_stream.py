@@ -1,4 +1,4 @@
-"""A stream from files that grow, are late, replaced, cut short, or of another server."""
+"""Streams of files that grow, arrive late, are replaced, truncated, or of another server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 CREATE = "CREATE TABLE t (a INT)"
-# How long an error takes whose cause might be a copy in progress.
+# Delay of an error whose cause might be a copy in progress.
 SHORT = {"retryTimeout": "300ms"}
 
 
@@ -46,9 +46,9 @@ def stream(tmp_path: Path) -> Iterator[FileStream]:
 
 
 def log(number: int, *values: int, ends: str = "rotate", base: str = "b") -> LogBuilder:
-    """A file with a transaction for each value; the first one, too, with the table.
+    """Return a file with one transaction per value; file 1 also has the CREATE TABLE.
 
-    ends : ``rotate``, ``stop``, or nothing.
+    ends : the last event, ``rotate`` or ``stop``; empty for neither.
     """
     made = LogBuilder(f"{base}.{number:06}")
     made.format_description()
@@ -69,7 +69,7 @@ def content(made: LogBuilder) -> bytes:
 
 
 def started_by_server(made: LogBuilder) -> LogBuilder:
-    """The same file, begun by a start of the server."""
+    """Return the same file with a creation time, as after a start of the server."""
     old = made.raws[0]
     body = bytearray(old[19:-4])
     body[52:56] = TIMESTAMP.to_bytes(4, "little")
@@ -85,7 +85,9 @@ def fails(stream: FileStream, error: type[MySQLBinlogError], words: str) -> MySQ
     return caught.value
 
 
-def test_new_files_and_appended_bytes_are_followed(stream: FileStream, tmp_path: Path) -> None:
+def test_file_stream_follows_new_files_and_appended_bytes(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1, 2).write(tmp_path)
     log(2, 3, ends="").write(tmp_path)
     stream.begin().wait_for([1, 2, 3])
@@ -116,10 +118,9 @@ def test_available_now_ends_at_the_end_of_the_files(stream: FileStream, tmp_path
 
 
 @pytest.mark.parametrize("every", [1, 7])
-def test_bytes_that_arrive_one_after_another(
+def test_events_that_arrive_in_portions_are_delivered_once_complete(
     stream: FileStream, tmp_path: Path, every: int
 ) -> None:
-    """Events and transactions are completed later, in any portions."""
     log(1, 1).write(tmp_path)
     whole = content(log(2, 2, 3, ends=""))
     path = tmp_path / "b.000002"
@@ -146,14 +147,16 @@ def test_available_now_leaves_a_partial_event_and_an_open_transaction(
     stream.begin()
     assert stream.available() == [1, 2]
     path.write_bytes(last[:inside_transaction])
-    # It is shorter than before, but not shorter than what was read.
+    # The file is shorter than before, but still has everything that was read.
     assert stream.restart().available() == []
     path.write_bytes(last)
     assert stream.restart().available() == [3]
     stream.replay()
 
 
-def test_a_later_file_that_comes_first_waits(stream: FileStream, tmp_path: Path) -> None:
+def test_file_after_a_missing_number_waits_for_the_missing_file(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
     log(3, 3, ends="").write(tmp_path)
@@ -163,7 +166,9 @@ def test_a_later_file_that_comes_first_waits(stream: FileStream, tmp_path: Path)
     stream.wait_for([1, 2, 3])
 
 
-def test_an_earlier_file_that_grows_is_waited_for(stream: FileStream, tmp_path: Path) -> None:
+def test_next_file_waits_until_the_growing_file_before_it_is_complete(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     log(2, 2, ends="").write(tmp_path)
     stream.begin().wait_for([1, 2])
@@ -192,7 +197,9 @@ def test_a_missing_file_is_an_error_after_a_while(
     fails(stream, BinlogPurgedError, "no file with the number 2, found b.000003")
 
 
-def test_a_number_that_is_missing_between_two_files(stream: FileStream, tmp_path: Path) -> None:
+def test_missing_file_number_between_two_files_raises_binlog_purged_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
@@ -212,7 +219,7 @@ def test_a_file_that_was_delivered_may_be_deleted(stream: FileStream, tmp_path: 
     stream.wait_for([1, 2, 3, 4])
 
 
-def test_the_newest_file_is_deleted_before_it_is_read(stream: FileStream, tmp_path: Path) -> None:
+def test_deleted_newest_file_raises_binlog_purged_error(stream: FileStream, tmp_path: Path) -> None:
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     log(2, 2, ends="").write(tmp_path)
@@ -222,7 +229,7 @@ def test_the_newest_file_is_deleted_before_it_is_read(stream: FileStream, tmp_pa
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_newest_file_that_is_replaced_by_a_shorter_one(
+def test_newest_file_replaced_by_a_shorter_one_raises_binlog_replaced_error(
     stream: FileStream, tmp_path: Path, *, restarts: bool
 ) -> None:
     log(1, 1).write(tmp_path)
@@ -237,7 +244,7 @@ def test_a_newest_file_that_is_replaced_by_a_shorter_one(
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_newest_file_that_is_replaced_by_another_one(
+def test_newest_file_replaced_by_another_one_raises_binlog_replaced_error(
     stream: FileStream, tmp_path: Path, *, restarts: bool
 ) -> None:
     log(1, 1).write(tmp_path)
@@ -251,7 +258,9 @@ def test_a_newest_file_that_is_replaced_by_another_one(
     fails(stream, BinlogReplacedError, "another event is before this position")
 
 
-def test_a_stop_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_continues_in_the_next_file_after_a_server_stop(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1, ends="stop").write(tmp_path)
     started_by_server(log(2, 2, ends="")).write(tmp_path)
     stream.begin().wait_for([1, 2])
@@ -259,7 +268,9 @@ def test_a_stop_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) ->
     stream.replay()
 
 
-def test_a_crash_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_continues_in_the_next_file_after_a_server_crash(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1, ends="").write(tmp_path)
     stream.begin().wait_for([1])
     started_by_server(log(2, 2, ends="")).write(tmp_path)
@@ -267,7 +278,9 @@ def test_a_crash_of_the_server_ends_a_file(stream: FileStream, tmp_path: Path) -
     assert stream.restart().available() == []
 
 
-def test_a_file_that_grows_after_it_was_left(stream: FileStream, tmp_path: Path) -> None:
+def test_file_that_grows_after_the_stream_left_it_raises_binlog_gap_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1, ends="").write(tmp_path)
     stream.begin().wait_for([1])
     started_by_server(log(2, 2, ends="")).write(tmp_path)
@@ -276,7 +289,9 @@ def test_a_file_that_grows_after_it_was_left(stream: FileStream, tmp_path: Path)
     fails(stream, BinlogGapError, "the file had .* bytes when the stream continued")
 
 
-def test_a_file_without_rotate_before_a_rotated_one(stream: FileStream, tmp_path: Path) -> None:
+def test_file_without_rotate_before_a_rotated_file_raises_binlog_gap_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= SHORT
     log(1, 1, ends="").write(tmp_path)
     stream.begin().wait_for([1])
@@ -285,10 +300,10 @@ def test_a_file_without_rotate_before_a_rotated_one(stream: FileStream, tmp_path
 
 
 @pytest.mark.parametrize(("cut", "what"), [(5, "an event"), (31, "a transaction")])
-def test_a_file_that_ends_in_the_middle_before_another_one(
+def test_cut_file_before_another_one_raises_malformed_event_error(
     stream: FileStream, tmp_path: Path, cut: int, what: str
 ) -> None:
-    """31 bytes: the XID."""
+    """The last 31 bytes are the XID event."""
     stream.texts |= SHORT
     path = tmp_path / "b.000001"
     path.write_bytes(content(log(1, 1, 2, ends=""))[:-cut])
@@ -298,7 +313,7 @@ def test_a_file_that_ends_in_the_middle_before_another_one(
     assert stream.found == [1]
 
 
-def test_numbers_that_gain_a_digit(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_follows_file_numbers_that_gain_a_digit(stream: FileStream, tmp_path: Path) -> None:
     first = log(999_999, 1)
     first.raws.clear()
     first.pos = 4
@@ -311,7 +326,7 @@ def test_numbers_that_gain_a_digit(stream: FileStream, tmp_path: Path) -> None:
     assert stream.restart().available() == []
 
 
-def test_compressed_files_among_plain_ones(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_reads_compressed_files_among_plain_ones(stream: FileStream, tmp_path: Path) -> None:
     def compress(made: LogBuilder) -> Path:
         path = tmp_path / f"{made.file}.gz"
         path.write_bytes(gzip.compress(content(made)))
@@ -331,7 +346,9 @@ def test_compressed_files_among_plain_ones(stream: FileStream, tmp_path: Path) -
     stream.replay()
 
 
-def test_a_compressed_file_that_stays_cut_short(stream: FileStream, tmp_path: Path) -> None:
+def test_truncated_compressed_file_raises_malformed_event_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
@@ -339,19 +356,23 @@ def test_a_compressed_file_that_stays_cut_short(stream: FileStream, tmp_path: Pa
     fails(stream, MalformedEventError, "can't be decompressed")
 
 
-def test_a_file_that_is_there_twice(stream: FileStream, tmp_path: Path) -> None:
-    """As in a batch read; but it may be one that is just being compressed."""
+def test_file_present_plain_and_compressed_raises_option_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
+    """A stream waits for the retry timeout first: the file may be in the middle of compression."""
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
-    # Without a ROTATE, after which the stream would be past this number and list later ones only.
+    # No ROTATE: after one, the stream would list only files with later numbers.
     second = log(2, 2, ends="")
     second.write(tmp_path)
     (tmp_path / "b.000002.gz").write_bytes(gzip.compress(content(second)))
     fails(stream, OptionError, "has the file b.000002 twice")
 
 
-def test_a_file_that_is_compressed_when_it_was_read(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_continues_in_a_file_compressed_after_it_was_read(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     log(2, 2, ends="").write(tmp_path)
     stream.begin().wait_for([1, 2])
@@ -361,7 +382,9 @@ def test_a_file_that_is_compressed_when_it_was_read(stream: FileStream, tmp_path
     stream.replay()
 
 
-def test_files_of_another_name_in_the_folder(stream: FileStream, tmp_path: Path) -> None:
+def test_files_of_two_base_names_in_a_folder_are_rejected(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= SHORT
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
@@ -373,7 +396,9 @@ def test_files_of_another_name_in_the_folder(stream: FileStream, tmp_path: Path)
     fails(stream, OptionError, "two names")
 
 
-def test_a_file_of_another_server(stream: FileStream, tmp_path: Path) -> None:
+def test_next_file_of_another_server_raises_binlog_gap_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     stream.begin().wait_for([1])
     other = LogBuilder("b.000002", timestamp=TIMESTAMP + 1000)
@@ -381,7 +406,9 @@ def test_a_file_of_another_server(stream: FileStream, tmp_path: Path) -> None:
     fails(stream, BinlogGapError, "1000 seconds between them")
 
 
-def test_a_limit_of_rows(stream: FileStream, tmp_path: Path) -> None:
+def test_max_rows_per_trigger_limits_each_batch_of_a_file_stream(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= {"maxRowsPerTrigger": "1"}
     log(1, 1, 2).write(tmp_path)
     log(2, 3, ends="").write(tmp_path)
@@ -418,8 +445,10 @@ def test_a_large_transaction_is_read_by_several_tasks(
 
 
 @pytest.mark.parametrize("start", ["b.000001:4", "b.000002:4"])
-def test_xa_whose_commit_is_in_a_later_file(stream: FileStream, tmp_path: Path, start: str) -> None:
-    """Also if the stream begins between the two; then the earlier file is searched."""
+def test_xa_rows_are_delivered_at_a_commit_in_a_later_file(
+    stream: FileStream, tmp_path: Path, start: str
+) -> None:
+    """A stream that starts between XA PREPARE and XA COMMIT searches the earlier file."""
     stream.texts |= {"startingOffset": start}
     xa(log(1, ends=""), b"a", "t").rotate("b.000002").write(tmp_path)
     second = log(2, 2, ends="")
@@ -431,7 +460,9 @@ def test_xa_whose_commit_is_in_a_later_file(stream: FileStream, tmp_path: Path, 
     stream.replay()
 
 
-def test_columns_that_a_later_statement_changes(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_follows_ddl_and_rejects_a_table_of_unknown_columns(
+    stream: FileStream, tmp_path: Path
+) -> None:
     stream.texts |= SHORT
     made = log(1, 1, ends="")
     made.write(tmp_path)
@@ -446,8 +477,10 @@ def test_columns_that_a_later_statement_changes(stream: FileStream, tmp_path: Pa
     stream.replay()
 
 
-def test_a_character_set_that_is_not_proven(stream: FileStream, tmp_path: Path) -> None:
-    """A batch read takes the session's if a table map confirms it, and there may be none yet."""
+def test_table_with_an_unconfirmed_charset_is_unknown_to_a_new_stream(
+    stream: FileStream, tmp_path: Path
+) -> None:
+    """A batch read uses the session's charset if a table map confirms it; here none has yet."""
     # collation_server utf8_general_ci
     variables = bytes([4, 33, 0, 33, 0, 33, 0])
     made = log(1, 1, ends="")
@@ -463,7 +496,9 @@ def test_a_character_set_that_is_not_proven(stream: FileStream, tmp_path: Path) 
     assert history.at(END_OF_SEQUENCE, "d", "c") is None
 
 
-def test_names_of_unfinished_copies_are_passed_over(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_skips_files_with_names_of_unfinished_copies(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     for name in (".b.000002.Xy1z", "b.000002.part", "b.index"):
         (tmp_path / name).write_bytes(content(log(2, 2)))
@@ -472,7 +507,9 @@ def test_names_of_unfinished_copies_are_passed_over(stream: FileStream, tmp_path
     stream.wait_for([1, 2])
 
 
-def test_a_relay_log(stream: FileStream, tmp_path: Path) -> None:
+def test_stream_of_a_relay_log_raises_unsupported_event_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     made = LogBuilder("b.000001")
     body = log(1).raws[0][19:-4]
     made.add(EventType.FORMAT_DESCRIPTION_EVENT, body, 0x40)
@@ -481,7 +518,9 @@ def test_a_relay_log(stream: FileStream, tmp_path: Path) -> None:
     fails(stream, UnsupportedEventError, "relay log")
 
 
-def test_a_batch_that_was_planned_needs_its_files(stream: FileStream, tmp_path: Path) -> None:
+def test_replay_of_a_deleted_file_raises_binlog_purged_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1).write(tmp_path)
     log(2, 2, ends="").write(tmp_path)
     stream.begin().wait_for([1, 2])
@@ -490,7 +529,9 @@ def test_a_batch_that_was_planned_needs_its_files(stream: FileStream, tmp_path: 
         stream.replay()
 
 
-def test_a_replay_reads_no_other_file(stream: FileStream, tmp_path: Path) -> None:
+def test_replay_of_a_replaced_file_raises_binlog_replaced_error(
+    stream: FileStream, tmp_path: Path
+) -> None:
     log(1, 1, ends="").write(tmp_path)
     stream.begin().wait_for([1])
     log(1, 1, 2, ends="").write(tmp_path)
@@ -508,7 +549,7 @@ def test_a_replay_reads_no_other_file(stream: FileStream, tmp_path: Path) -> Non
         ({"startingOffset": "b.000002:4"}, [2, 3]),
     ],
 )
-def test_where_a_query_starts(
+def test_file_stream_starts_at_its_starting_offset(
     stream: FileStream, tmp_path: Path, options: dict[str, str], expected: list[int]
 ) -> None:
     stream.texts |= options

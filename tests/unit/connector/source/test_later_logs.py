@@ -1,4 +1,4 @@
-"""Logs of MySQL 9.7.4 as files: what they hold is what SELECT showed."""
+"""Binlog files of MySQL 9.7.4: their replayed rows equal SELECT."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ PLAIN = (
     "tagged_gtid",
 )
 RANDOM_DDL = ("random_ddl_9701", "random_ddl_9703")
-# Those in which DDL changes columns that have rows: what it renames.
+# Scenarios in which DDL changes columns of tables with rows, and the renamed columns.
 WITH_DDL: dict[str, dict[str, str]] = {"full_metadata": {"n": "m"}, "later_ddl": {}}
-# Read below, with the rows that a foreign key removes.
+# Tested separately, with the rows that a foreign key deletes.
 WITH_CASCADES = ("transactions",)
 PAYLOADS = ("json", "struct", "variant")
 
@@ -48,7 +48,7 @@ def path_of(scenario: str) -> str:
     return str(LATER / f"{scenario}.*.binlog")
 
 
-def test_every_scenario_is_read() -> None:
+def test_every_recorded_scenario_of_mysql_9_7_is_tested() -> None:
     found = {path.stem for path in LATER.glob("*.json")}
     assert found == {*PLAIN, *RANDOM_DDL, *WITH_DDL, *WITH_CASCADES}
 
@@ -61,7 +61,7 @@ def test_rows_replayed_equal_select(scenario: str, payload: str) -> None:
 
 
 def since_truncate(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that count: without those of a table before its TRUNCATE."""
+    """Return the rows without those of a table before its TRUNCATE."""
     emptied = {row["table"]: at for at, row in enumerate(rows) if row["op"] == "t"}
     return [row for at, row in enumerate(rows) if at > emptied.get(row["table"], -1)]
 
@@ -73,13 +73,15 @@ def test_rows_replayed_through_ddl_equal_select(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", RANDOM_DDL)
-def test_rows_between_random_ddl_are_those_of_the_statements(scenario: str) -> None:
+def test_rows_between_random_ddl_match_the_executed_statements(scenario: str) -> None:
     check_labelled(describe(scenario), read(path_of(scenario), "json", tables="fx_random_ddl.*"))
 
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("scenario", [*WITH_DDL, *RANDOM_DDL])
-def test_each_payload_has_the_same_rows_through_ddl(scenario: str, payload: str) -> None:
+def test_struct_and_variant_payloads_agree_with_json_through_ddl(
+    scenario: str, payload: str
+) -> None:
     path, tables = path_of(scenario), names_of(scenario)
     mode = {"schemaEvolutionMode": "rescue"} if payload == "struct" else {}
     rows = read(path, payload, tables=tables, **mode)
@@ -87,7 +89,7 @@ def test_each_payload_has_the_same_rows_through_ddl(scenario: str, payload: str)
 
 
 def test_transactions_replayed_equal_select() -> None:
-    """Also of a table without a key, and with the rows that a foreign key removes."""
+    """The scenario has a table without a key, and rows that only a foreign key deletes."""
     described = describe("transactions")
     replay = Replay(captured_schemas(described), None, CASCADES["transactions"])
     path = str(LATER / "transactions.001.binlog")
@@ -109,7 +111,7 @@ def test_xa_has_the_gtid_of_its_commit() -> None:
     assert numbers[1] == numbers[0] + 1
 
 
-def test_a_tag_is_in_the_gtid() -> None:
+def test_gtid_of_a_row_includes_its_tag() -> None:
     rows = read(str(LATER / "tagged_gtid.001.binlog"), "json", tables="fx_tagged_gtid.t")
     uuid = "4a4208bf-e9fd-11f1-8fee-02fc00000001"
     assert [(row["source"]["gtid"], row["after"]) for row in rows] == [
@@ -119,7 +121,7 @@ def test_a_tag_is_in_the_gtid() -> None:
     ]
 
 
-def test_a_json_column_that_the_before_image_lacks_is_missing_and_not_guessed() -> None:
+def test_partial_json_update_without_before_image_lists_the_column_as_missing() -> None:
     rows = read(str(LATER / "partial_json.001.binlog"), "json", tables="fx_partial_json.t")
     sql = [each["sql"] for each in describe("partial_json")["statements"]]
     assert sum("row_image = minimal" in each for each in sql) == 1

@@ -1,4 +1,4 @@
-"""Where a read ends, without a server."""
+"""The end of a read, resolved without a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT = 30
 
 
 class DumpedLog:
-    """Names positions as a server's log does: by the number alone."""
+    """A log that numbers positions as a server's log does: by the number in the file name."""
 
     def __init__(self, log: FileLog) -> None:
         self.log = log
@@ -39,7 +39,7 @@ class DumpedLog:
 
 @pytest.fixture
 def log(tmp_path: Path) -> DumpedLog:
-    """A file a day, of a transaction an hour."""
+    """Return a log with one file per day and one transaction per hour."""
     for n in range(1, COUNT + 1):
         day = TIMESTAMP + n * DAY
         log = LogBuilder(f"mysql-bin.{n:06d}", timestamp=day).format_description()
@@ -58,14 +58,14 @@ def end_of(log: DumpedLog, place: Place, start: Position | None = None) -> Posit
     return resolve_end(found, place)
 
 
-def test_an_end_that_is_told(log: DumpedLog) -> None:
+def test_end_given_as_position_or_latest_is_resolved(log: DumpedLog) -> None:
     assert end_of(log, FilePosition("mysql-bin.000002", 4)) == Position.of("mysql-bin.000002", 4)
     assert end_of(log, Latest()) == log.log.end()
     last = log.log.end()
     assert end_of(log, FilePosition(last.file, last.pos)) == last
 
 
-# A name that has another file's number would be an end behind other rows.
+# A wrong name with the number of another file would end the read after other rows.
 NOT_THERE: list[tuple[str, int, type[MySQLBinlogError], str]] = [
     ("mysqlbin.000001", 4, BinlogPurgedError, "the server has no binlog 'mysqlbin.000001'"),
     ("mysql-bin.1", 4, BinlogPurgedError, "from mysql-bin.000001 to mysql-bin.000030"),
@@ -75,7 +75,7 @@ NOT_THERE: list[tuple[str, int, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("file", "pos", "kind", "words"), NOT_THERE)
-def test_an_end_that_is_not_there(
+def test_end_position_that_does_not_exist_is_rejected(
     log: DumpedLog, file: str, pos: int, kind: type[MySQLBinlogError], words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
@@ -83,7 +83,7 @@ def test_an_end_that_is_not_there(
     assert (caught.value.file, caught.value.position) == (file, pos)
 
 
-def test_a_time_as_end_is_not_looked_for_in_all_of_the_log(log: DumpedLog) -> None:
+def test_end_time_lookup_reads_only_a_part_of_the_log(log: DumpedLog) -> None:
     begins = log.log.begins()
     for day in (2, 15, COUNT):
         log.read = 0
@@ -92,7 +92,6 @@ def test_a_time_as_end_is_not_looked_for_in_all_of_the_log(log: DumpedLog) -> No
     assert end_of(log, Timestamp(TIMESTAMP + (COUNT + 1) * DAY)) == log.log.end()
 
 
-def test_a_time_as_end_before_the_start(log: DumpedLog) -> None:
-    """There is nothing to be read, and the end is the start."""
+def test_end_time_before_the_start_resolves_to_the_start(log: DumpedLog) -> None:
     start = log.log.begins()[20]
     assert end_of(log, Timestamp(TIMESTAMP), start) == start

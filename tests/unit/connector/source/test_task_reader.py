@@ -1,4 +1,4 @@
-"""What executors do with a reader: unpickle it, and read one task."""
+"""Executors unpickle a reader and read one task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStream
 
 BINLOGS = Path(__file__).resolve().parents[3] / "data" / "binlogs57"
 
-# What Spark and pyarrow import does not count.
+# Modules that Spark and pyarrow import are not counted.
 WORKER = """
 import json, pickle, sys
 from pathlib import Path
@@ -34,7 +34,7 @@ rows = sum(batch.num_rows for batch in reader.read(partition))
 print(json.dumps([rows, sorted(set(sys.modules) - before)]))
 """
 
-# The plans of batches and snapshots, and what reads ahead.
+# Modules that plan batches and snapshots, or read ahead.
 DRIVER_ONLY = {
     "pyspark_mysqlbinlog.connector.source.batch_reader",
     "pyspark_mysqlbinlog.connector.source.stream_reader",
@@ -54,14 +54,14 @@ def readers() -> tuple[MySQLBinlogReader, MySQLBinlogStreamReader]:
 
 
 def pickled(reader: DataSourceReader | DataSourceStreamReader, part: InputPartition) -> bytes:
-    """As Spark sends them."""
+    """Return a reader and a task as Spark pickles them."""
     pickler: Any = CloudPickleSerializer
     content: bytes = pickler().dumps((reader, part))
     return content
 
 
 @pytest.mark.parametrize("kind", ["batch", "stream"])
-def test_worker_reads_a_task_without_the_driver_s_modules(kind: str, tmp_path: Path) -> None:
+def test_worker_reads_a_task_without_driver_modules(kind: str, tmp_path: Path) -> None:
     batch, stream = readers()
     (part,) = batch.partitions()
     expected = sum(rows.num_rows for rows in batch.read(part))
@@ -84,6 +84,6 @@ def test_worker_reads_a_task_without_the_driver_s_modules(kind: str, tmp_path: P
     assert not DRIVER_ONLY & set(names)
 
 
-def test_batch_without_tasks_gets_one_of_spark_s_own_and_reads_nothing() -> None:
+def test_empty_spark_partition_of_a_batch_read_gives_no_rows() -> None:
     batch, _ = readers()
     assert list(batch.read(InputPartition(None))) == []

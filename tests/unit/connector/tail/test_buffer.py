@@ -1,4 +1,4 @@
-"""The buffer: boundaries and how they are spelled, bounds, and waiting for one another."""
+"""The buffer: boundaries and their spelling, limits, and threads that wait for each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import TableSchema
 
 
-def test_one_span_a_transaction() -> None:
+def test_buffer_has_one_span_per_transaction() -> None:
     log = new_log()
     first, second = log.transaction(100), log.transaction(200)
     assert log.buffer.last_boundary_within(at(4), None) == mark(second)
@@ -29,7 +29,7 @@ def test_one_span_a_transaction() -> None:
     assert numbers(spans) == [1, 2]
 
 
-def test_small_transactions_share_a_span() -> None:
+def test_small_transactions_share_a_buffer_span() -> None:
     log = new_log(granularity=250)
     ends = [log.transaction(100) for _ in range(5)]
     assert log.buffer.last_boundary_within(at(4), 1) == mark(ends[2])
@@ -39,9 +39,9 @@ def test_small_transactions_share_a_span() -> None:
     assert [numbers([span]) for span in spans] == [[1, 2, 3], [4, 5]]
 
 
-def test_nothing_wanted() -> None:
+def test_transaction_without_captured_changes_advances_only_the_tip() -> None:
     log = new_log()
-    end = log.transaction(wanted=False)
+    end = log.transaction(captured=False)
     assert log.buffer.last_boundary_within(at(4), None) is None
     assert log.buffer.tip == mark(end)
     assert log.buffer.advance_to_tip() == mark(end)
@@ -49,18 +49,18 @@ def test_nothing_wanted() -> None:
 
 
 def ddl(log: Log, number: int) -> Position:
-    """A boundary behind a statement that changes a table."""
+    """Add the boundary after a statement that changes a table; return its position."""
     end = log.here._replace(pos=log.here.pos + 10)
     schema = TableSchema("d", f"t{number}", ())
     history = log.buffer.tip.history.with_table(end, schema)
-    log.buffer.boundary(BoundaryState(end, history), 10, wanted=False)
+    log.buffer.boundary(BoundaryState(end, history), 10, captured=False)
     log.here = end
     return end
 
 
 @pytest.mark.parametrize("rows_between", [0, 1])
-def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
-    """So that its offset has: with rows or without, and all rows are in some batch."""
+def test_batch_ends_after_a_bounded_number_of_schema_changes(rows_between: int) -> None:
+    """This bounds the size of its offset, with or without rows between the changes."""
     log = new_log(granularity=100_000)
     log.transaction()
     for number in range(50):
@@ -70,7 +70,7 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
             end = here._replace(pos=here.pos + 100)
             log.count += 1
             log.buffer.append([log.event(log.count, 100)])
-            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, wanted=True)
+            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, captured=True)
             log.here = end
     start, changes, rows = at(4), [], []
     while (end_mark := log.buffer.last_boundary_within(start, None)) is not None:
@@ -87,12 +87,12 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
     assert rows == list(range(1, 50 * rows_between + 2))
 
 
-def test_a_span_behind_ddl_begins_with_what_holds_there() -> None:
-    """Whoever fetches it begins there, and must know the prepared XA of that place."""
+def test_span_after_ddl_starts_with_its_schemas_and_pending_xa() -> None:
+    """A task that fetches the span starts there and needs the XA that is prepared there."""
     log = new_log(granularity=100_000)
-    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, wanted=False)
+    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, captured=False)
     behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
-    log.buffer.boundary(behind, 10, wanted=False)
+    log.buffer.boundary(behind, 10, captured=False)
     log.here = at(114)
     log.transaction(100)
     (span,) = log.buffer.finished()
@@ -100,7 +100,7 @@ def test_a_span_behind_ddl_begins_with_what_holds_there() -> None:
     assert (span.end.position, span.log_bytes) == (at(214), 100)
 
 
-def test_the_boundary_behind_ddl_is_spelled_as_the_next_files_beginning() -> None:
+def test_boundary_after_ddl_becomes_the_start_of_the_next_file_at_a_rotation() -> None:
     log = new_log()
     ddl(log, 1)
     here = log.rotate()
@@ -110,13 +110,13 @@ def test_the_boundary_behind_ddl_is_spelled_as_the_next_files_beginning() -> Non
     assert numbers(spans) == [1]
 
 
-def test_unwanted_traffic_counts_as_log_but_gives_no_boundary() -> None:
+def test_traffic_not_captured_counts_as_log_bytes_but_gives_no_boundary() -> None:
     log = new_log()
-    log.transaction(300, wanted=False)
-    wanted = log.transaction(100)
-    log.transaction(500, wanted=False)
-    assert log.buffer.last_boundary_within(at(4), None) == mark(wanted)
-    spans = log.buffer.spans(at(4), wanted)
+    log.transaction(300, captured=False)
+    captured = log.transaction(100)
+    log.transaction(500, captured=False)
+    assert log.buffer.last_boundary_within(at(4), None) == mark(captured)
+    spans = log.buffer.spans(at(4), captured)
     assert spans is not None
     assert [span.log_bytes for span in spans] == [400]
 
@@ -126,13 +126,15 @@ LIMITS = [(None, 5), (0, 1), (1, 1), (100, 1), (199, 1), (200, 2), (299, 2), (10
 
 
 @pytest.mark.parametrize(("limit", "count"), LIMITS)
-def test_furthest_within_a_limit(limit: int | None, count: int) -> None:
+def test_last_boundary_within_a_byte_limit_takes_at_least_one_transaction(
+    limit: int | None, count: int
+) -> None:
     log = new_log()
     ends = [log.transaction(100) for _ in range(5)]
     assert log.buffer.last_boundary_within(at(4), limit) == mark(ends[count - 1])
 
 
-def test_furthest_until() -> None:
+def test_last_boundary_is_never_after_the_given_end() -> None:
     log = new_log()
     ends = [log.transaction(100) for _ in range(4)]
     assert log.buffer.last_boundary_within(at(4), None, ends[1]) == mark(ends[1])
@@ -141,8 +143,8 @@ def test_furthest_until() -> None:
     assert log.buffer.last_boundary_within(ends[1], None, between) == mark(ends[2])
 
 
-def test_no_span_reaches_across_the_cut() -> None:
-    """A run that ends at the cut must get what comes before it, however coarse the spans."""
+def test_no_span_crosses_a_forced_boundary() -> None:
+    """A run that ends at this boundary must get everything before it, however large the spans."""
     log = new_log(granularity=10_000)
     log.transaction()
     last = log.transaction()
@@ -151,7 +153,7 @@ def test_no_span_reaches_across_the_cut() -> None:
     assert log.buffer.last_boundary_within(at(4), None, last) == mark(last)
 
 
-def test_nor_does_a_rotation_carry_a_span_across_the_cut() -> None:
+def test_rotation_moves_no_span_across_a_forced_boundary() -> None:
     log = new_log(granularity=10_000)
     last = log.transaction()
     log.buffer.force_boundary_at(last)
@@ -161,7 +163,7 @@ def test_nor_does_a_rotation_carry_a_span_across_the_cut() -> None:
 
 
 @pytest.mark.parametrize("granularity", [0, 10_000])
-def test_a_boundary_is_spelled_as_the_next_files_beginning(granularity: int) -> None:
+def test_boundary_before_a_rotation_becomes_the_start_of_the_next_file(granularity: int) -> None:
     log = new_log(granularity=granularity)
     log.transaction()
     begin = log.rotate()
@@ -175,7 +177,7 @@ def test_a_boundary_is_spelled_as_the_next_files_beginning(granularity: int) -> 
 
 
 @pytest.mark.parametrize("granularity", [0, 10_000])
-def test_a_handed_out_boundary_keeps_its_spelling(granularity: int) -> None:
+def test_returned_boundary_keeps_its_file_name_after_a_rotation(granularity: int) -> None:
     log = new_log(granularity=granularity)
     end = log.transaction()
     assert log.buffer.last_boundary_within(at(4), None) == mark(end)
@@ -192,7 +194,7 @@ def test_a_handed_out_boundary_keeps_its_spelling(granularity: int) -> None:
     assert numbers(spans) == [2]
 
 
-def test_the_start_is_a_handed_out_boundary() -> None:
+def test_start_position_keeps_its_file_name_after_a_rotation() -> None:
     log = new_log(start=500)
     begin = log.rotate()
     end = log.transaction()
@@ -203,9 +205,9 @@ def test_the_start_is_a_handed_out_boundary() -> None:
     assert log.buffer.spans(begin, end) is None, "that spelling nobody was given"
 
 
-def test_the_tip_of_unwanted_traffic_keeps_its_spelling() -> None:
+def test_returned_tip_keeps_its_file_name_after_a_rotation() -> None:
     log = new_log()
-    log.transaction(wanted=False)
+    log.transaction(captured=False)
     tip = log.buffer.advance_to_tip()
     assert tip == mark(at(104))
     log.rotate()
@@ -216,25 +218,25 @@ def test_the_tip_of_unwanted_traffic_keeps_its_spelling() -> None:
     assert [span.start for span in spans] == [tip]
 
 
-def test_the_tip_is_not_for_taking_while_something_wanted_lies_before_it() -> None:
+def test_tip_is_not_returned_while_captured_changes_are_undelivered() -> None:
     log = new_log(granularity=10_000)
     log.transaction()
-    log.transaction(wanted=False)
+    log.transaction(captured=False)
     assert log.buffer.advance_to_tip() is None
     end = log.buffer.last_boundary_within(at(4), None)
     assert end is not None
     assert log.buffer.advance_to_tip() == mark(log.here)
 
 
-# --- bounds
+# --- limits
 
 
-def test_a_huge_transaction_keeps_its_place_but_not_its_bytes() -> None:
+def test_transaction_over_the_capacity_keeps_its_span_without_events() -> None:
     log = new_log(capacity=1000)
     for _ in range(50):
         log.buffer.append([log.event(1, 100)])
     end = at(5004)
-    log.buffer.boundary(mark(end), 5000, wanted=True)
+    log.buffer.boundary(mark(end), 5000, captured=True)
     log.here = end
     small = log.transaction(100)
     assert log.buffer.last_boundary_within(at(4), None) == mark(small)
@@ -249,7 +251,7 @@ def test_a_huge_transaction_keeps_its_place_but_not_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("granularity", [0, 350, 10_000])
-def test_bytes_kept_never_pass_the_capacity(granularity: int) -> None:
+def test_buffered_bytes_never_exceed_the_capacity(granularity: int) -> None:
     log = new_log(capacity=1000, granularity=granularity)
     for _ in range(40):
         log.transaction(100)
@@ -267,7 +269,7 @@ def test_bytes_kept_never_pass_the_capacity(granularity: int) -> None:
         assert kept > 500
 
 
-def test_a_span_has_all_of_its_events_or_none() -> None:
+def test_span_over_the_capacity_keeps_none_of_its_events() -> None:
     log = new_log(capacity=250, granularity=10_000)
     ends = [log.transaction(100) for _ in range(4)]
     assert log.buffer.last_boundary_within(at(4), None) == mark(ends[-1])
@@ -276,7 +278,7 @@ def test_a_span_has_all_of_its_events_or_none() -> None:
     assert [span.blocks for span in spans] == [None]
 
 
-def test_release_makes_room() -> None:
+def test_release_frees_room_for_later_transactions() -> None:
     log = new_log(capacity=250)
     ends = [log.transaction(100) for _ in range(3)]
     assert log.buffer.last_boundary_within(at(4), None) == mark(ends[2])
@@ -288,7 +290,7 @@ def test_release_makes_room() -> None:
     assert numbers(spans) == [4]
 
 
-def test_what_the_buffer_cannot_tell() -> None:
+def test_buffer_has_no_spans_between_unknown_boundaries() -> None:
     log = new_log(granularity=150)
     ends = [log.transaction(100) for _ in range(4)]
     assert log.buffer.last_boundary_within(at(4), None) == mark(ends[3])
@@ -305,7 +307,7 @@ def test_what_the_buffer_cannot_tell() -> None:
     assert numbers(spans) == [3, 4]
 
 
-def test_a_broken_connection_brings_a_transaction_again() -> None:
+def test_transaction_resent_after_a_lost_connection_is_kept_once() -> None:
     log = new_log()
     log.buffer.append([log.event(1, 100)])
     log.buffer.append([log.event(1, 50)])
@@ -317,7 +319,7 @@ def test_a_broken_connection_brings_a_transaction_again() -> None:
     assert numbers(spans) == [1]
 
 
-def test_a_forgotten_huge_transaction_is_small_again() -> None:
+def test_forgotten_large_transaction_leaves_room_for_the_next_one() -> None:
     log = new_log(capacity=200)
     log.buffer.append([log.event(9, 1000)])
     log.buffer.forget_transaction()
@@ -345,7 +347,7 @@ class Waiting:
 
 
 @pytest.mark.parametrize("by", ["release", "close", "take_all"])
-def test_the_tail_waits_while_the_index_is_full(by: str) -> None:
+def test_tail_waits_while_the_span_index_is_full(by: str) -> None:
     log = new_log(most_spans=3)
     ends = [log.transaction() for _ in range(2)]
     log.buffer.wait_for_room()
@@ -365,7 +367,7 @@ def test_the_tail_waits_while_the_index_is_full(by: str) -> None:
     tail.thread.join(patience(5))
 
 
-def test_a_batch_without_limits_loses_nothing_while_the_index_gets_coarser() -> None:
+def test_unlimited_batch_keeps_all_transactions_in_a_bounded_index() -> None:
     log = new_log(most_spans=8)
     log.buffer.take_all()
     for _ in range(100):
@@ -382,7 +384,7 @@ def test_a_batch_without_limits_loses_nothing_while_the_index_gets_coarser() -> 
     assert ends[-1] == log.here
 
 
-def test_wait() -> None:
+def test_buffer_wait_ends_on_condition_timeout_or_error() -> None:
     log = new_log()
     assert log.buffer.wait(lambda: True)
     assert not log.buffer.wait(lambda: False, timeout=0.05)
@@ -393,7 +395,7 @@ def test_wait() -> None:
     assert isinstance(log.buffer.error, ServerError)
 
 
-def test_what_was_walked_before_an_error_is_there() -> None:
+def test_transactions_read_before_an_error_are_still_returned() -> None:
     log = new_log(granularity=10_000)
     end = log.transaction()
     log.buffer.append([log.event(2, 100)])

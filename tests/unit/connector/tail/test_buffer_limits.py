@@ -1,4 +1,4 @@
-"""How much a batch may hold: its limit, or one transaction that is larger."""
+"""The size of a batch: up to its limit, or one larger transaction."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from helpers.logs.buffer_log import at, new_log
 
 _GRANULARITY = 250
-# As the stream reader has it: a span is at most an eighth of a batch.
+# As in the stream reader: the granularity of spans is an eighth of the limit.
 _LIMIT = 8 * _GRANULARITY
 
 
 @given(st.lists(st.one_of(st.integers(26, 300), st.integers(26, 3000)), max_size=40))
 @settings(max_examples=300)
-def test_a_batch_exceeds_its_limit_by_one_transaction_only(sizes: list[int]) -> None:
+def test_batch_exceeds_its_limit_only_if_it_is_one_transaction(sizes: list[int]) -> None:
     log = new_log(granularity=_GRANULARITY)
     ends = [log.here] + [log.transaction(size) for size in sizes]
     transactions = set(pairwise(ends))
@@ -26,7 +26,7 @@ def test_a_batch_exceeds_its_limit_by_one_transaction_only(sizes: list[int]) -> 
         assert end.position.pos - start.pos <= _LIMIT or is_one
         start, batches = end.position, batches + 1
     assert start == log.here
-    # And it is worth a batch: none ends where the next would have fitted by far.
+    # Batches are not too small: their number is bounded.
     assert batches <= 1 + 2 * sum(sizes) // (_LIMIT - 2 * _GRANULARITY) + sum(
         size >= _GRANULARITY for size in sizes
     )

@@ -1,4 +1,4 @@
-"""The buffer under runs of transactions, as the compiled scan gives them."""
+"""The buffer with runs of transactions, as the compiled scan returns them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stretch:
 
     Attributes
     ----------
-    parts : (size in the log, wanted) of each transaction.
+    parts : (bytes in the log, whether captured) of each transaction.
     """
 
     here: Position
@@ -36,7 +36,7 @@ class Stretch:
         self.file, self.start = self.here.file, self.here.pos
         self.ends = array("q", accumulate((size for size, _ in self.parts), initial=self.start))[1:]
         self.end = self.ends[-1]
-        sizes = (size if wanted else 0 for size, wanted in self.parts)
+        sizes = (size if captured else 0 for size, captured in self.parts)
         self.kept_until = array("q", accumulate(sizes, initial=0))
         self.kept_bytes = self.kept_until[-1]
 
@@ -47,10 +47,10 @@ class Stretch:
         return PackedEvents(pack_events(kept)[0], kept[-1].end)
 
     def events(self, n: int) -> list[Event]:
-        size, wanted = self.parts[n]
+        size, captured = self.parts[n]
         start = self.ends[n] - size
         body = start.to_bytes(6, "little") + bytes(size - 25)
-        return [make_event(EventType.WRITE_ROWS_EVENT, body, start, self.file)] if wanted else []
+        return [make_event(EventType.WRITE_ROWS_EVENT, body, start, self.file)] if captured else []
 
 
 RUNS = st.lists(
@@ -69,10 +69,10 @@ RUNS = st.lists(
     st.one_of(st.none(), st.tuples(st.integers(1, 3), st.integers(4, 3000))),
 )
 @settings(max_examples=500)
-def test_a_run_is_its_transactions(
+def test_buffered_run_equals_its_transactions_one_by_one(
     steps: list[Any], granularity: int, capacity: int, cut: tuple[int, int] | None
 ) -> None:
-    """Handed over at once or one by one: the same spans, the same bytes, the same tip."""
+    """Both buffers have the same spans, the same events and the same tip."""
     buffers = [
         new_log(granularity=granularity, capacity=capacity, most_spans=1000).buffer
         for _ in range(2)
@@ -95,7 +95,7 @@ def test_a_run_is_its_transactions(
             end = here._replace(pos=here.pos + 10)
             history = history.with_table(end, TableSchema("d", f"t{here.pos}", ()))
             for buffer in buffers:
-                buffer.boundary(BoundaryState(end, history), 10, wanted=False)
+                buffer.boundary(BoundaryState(end, history), 10, captured=False)
             here = end
         elif step == "before":
             before, here = 50, here._replace(pos=here.pos + 50)
@@ -109,11 +109,11 @@ def test_a_run_is_its_transactions(
                 return BoundaryState(here._replace(pos=pos), known)
 
             first.transactions(cast(Any, run), before, mark_at)
-            for n, (size, wanted) in enumerate(step):
-                if wanted:
+            for n, (size, captured) in enumerate(step):
+                if captured:
                     second.append(run.events(n))
                 log_bytes = size + (before if n == 0 else 0)
-                second.boundary(mark_at(run.ends[n]), log_bytes, wanted=wanted)
+                second.boundary(mark_at(run.ends[n]), log_bytes, captured=captured)
             here, before = here._replace(pos=run.end), 0
         assert buffers[0].tip == buffers[1].tip
     assert buffers[0].last_boundary_within(handed, None) == buffers[1].last_boundary_within(

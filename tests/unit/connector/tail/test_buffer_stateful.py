@@ -1,4 +1,4 @@
-"""The buffer under any order of calls: no wanted transaction is lost or comes twice."""
+"""The buffer under random calls: no captured transaction is lost or delivered twice."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("wanted"), st.integers(25, 600)),
-        st.tuples(st.just("unwanted"), st.integers(25, 600)),
+        st.tuples(st.just("captured"), st.integers(25, 600)),
+        st.tuples(st.just("uncaptured"), st.integers(25, 600)),
         st.tuples(st.just("rotate"), st.just(0)),
         st.tuples(st.just("lost"), st.integers(25, 600)),
         st.tuples(st.just("batch"), st.one_of(st.none(), st.integers(0, 1500))),
@@ -33,7 +33,7 @@ STEPS = st.lists(
     st.booleans(),
 )
 @settings(max_examples=400)
-def test_nothing_is_lost_and_nothing_comes_twice(
+def test_random_buffer_calls_deliver_each_transaction_once(
     steps: list[tuple[str, int | None]], granularity: int, capacity: int, unlimited: bool
 ) -> None:
     log = new_log(granularity=granularity, capacity=capacity, most_spans=4 if unlimited else 1000)
@@ -41,9 +41,9 @@ def test_nothing_is_lost_and_nothing_comes_twice(
         log.buffer.take_all()
     reader = Reader(log)
     for step, value in steps:
-        if step in {"wanted", "unwanted"}:
+        if step in {"captured", "uncaptured"}:
             assert value is not None
-            log.transaction(value, wanted=step == "wanted")
+            log.transaction(value, captured=step == "captured")
             if unlimited:
                 log.buffer.wait_for_room()
         elif step == "lost":
@@ -61,11 +61,11 @@ def test_nothing_is_lost_and_nothing_comes_twice(
         else:
             log.buffer.release(reader.start)
     reader.batch(None)
-    assert reader.delivered == len(log.wanted)
+    assert reader.delivered == len(log.captured)
 
 
 class Reader:
-    """Spark's side: consecutive batches (start, end]."""
+    """The Spark side, which reads consecutive batches (start, end]."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -74,7 +74,7 @@ class Reader:
         self.last: tuple[Position, Position, int] | None = None
 
     def batch(self, most_bytes: int | None) -> None:
-        first = len(self.log.wanted) - self.delivered
+        first = len(self.log.captured) - self.delivered
         end = self.log.buffer.last_boundary_within(self.start, most_bytes)
         assert (end is None) == (first == 0)
         if end is not None:
@@ -83,7 +83,7 @@ class Reader:
 
     def tip(self) -> None:
         tip = self.log.buffer.advance_to_tip()
-        waiting = len(self.log.wanted) - self.delivered
+        waiting = len(self.log.captured) - self.delivered
         assert (tip is None) == (waiting > 0)
         if tip is not None and tip.position > self.start:
             assert tip == self.log.buffer.tip
@@ -96,7 +96,7 @@ class Reader:
         self.start = end
 
     def read_again(self) -> None:
-        """Spark may ask for the partitions of its last batch a second time."""
+        """Read the last batch again: Spark may request its partitions twice."""
         if self.last is None:
             return
         start, end, before = self.last
@@ -104,12 +104,12 @@ class Reader:
             self._read(start, end, before, new=False)
 
     def _read(self, start: Position, end: Position, before: int, *, new: bool) -> None:
-        """The wanted transactions after the delivered ones, up to `end`, and no others."""
+        """Check that a batch has exactly the next captured transactions, up to `end`."""
         spans = self.log.buffer.spans(start, end)
         assert spans is not None, "the buffer has what it just handed out"
-        # A boundary's older spelling is not behind its newer one: count by the older.
-        until = sum(position <= end for _, position in self.log.wanted)
-        expected = self.log.wanted[before:until]
+        # A boundary's first spelling is not after its later one, so the first is compared.
+        until = sum(position <= end for _, position in self.log.captured)
+        expected = self.log.captured[before:until]
         last = start
         found = 0
         for span in spans:
@@ -128,17 +128,17 @@ class Reader:
             self.delivered = until
 
     def _only_unwanted(self, start: Position, end: Position) -> bool:
-        return not any(start < position <= end for _, position in self.log.wanted)
+        return not any(start < position <= end for _, position in self.log.captured)
 
 
-PARTS = st.lists(st.sampled_from(["wanted", "unwanted", "rotate"]), max_size=12)
+PARTS = st.lists(st.sampled_from(["captured", "uncaptured", "rotate"]), max_size=12)
 
 
 @given(PARTS, PARTS, st.sampled_from([0, 250, 100_000]), st.booleans(), st.integers(0, 500))
-def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
+def test_run_with_a_target_delivers_exactly_the_transactions_up_to_it(
     before: list[str], after: list[str], granularity: int, early: bool, limit: int
 ) -> None:
-    """The target is the log's end as the server spells it when the run begins."""
+    """The target is the log's end as the server reports it when the run begins."""
     log = new_log(granularity=granularity)
     target = log.here
 
@@ -147,10 +147,10 @@ def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
             if part == "rotate":
                 log.rotate()
             else:
-                log.transaction(wanted=part == "wanted")
+                log.transaction(captured=part == "captured")
 
     if early:
-        # The tail begins behind the target's making, as it does in a run.
+        # The tail starts after the target is set, as in a run.
         ends = new_log()
         for part in before:
             if part == "rotate":
@@ -171,17 +171,17 @@ def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
         assert spans is not None
         delivered += numbers(spans)
         start = end.position
-    assert delivered == [number for number, position in log.wanted if position <= target]
+    assert delivered == [number for number, position in log.captured if position <= target]
 
 
-def test_two_threads() -> None:
-    """The tail writes as fast as it can, with rotations, while batches are taken."""
+def test_concurrent_writer_and_reader_deliver_each_transaction_once() -> None:
+    """The tail writes without pauses, with rotations, while batches are read."""
     log = new_log(granularity=500, capacity=20_000, most_spans=20)
     total = 5000
 
     def walk() -> None:
         for n in range(total):
-            log.transaction(30 + n % 90, wanted=n % 3 != 0)
+            log.transaction(30 + n % 90, captured=n % 3 != 0)
             if n % 97 == 0:
                 log.rotate()
             log.buffer.wait_for_room()
@@ -209,8 +209,8 @@ def test_two_threads() -> None:
         return False
 
     wait_until(step, "the log comes to its end", timeout=60)
-    wanted = [number for number, _ in log.wanted]
+    captured = [number for number, _ in log.captured]
     assert seen == sorted(set(seen))
-    assert set(seen) <= set(wanted)
-    assert seen == wanted, "the reader keeps up, so there is room for every event"
+    assert set(seen) <= set(captured)
+    assert seen == captured, "the reader keeps up, so there is room for every event"
     assert starts == sorted(set(starts))

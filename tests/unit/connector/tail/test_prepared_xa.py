@@ -1,4 +1,4 @@
-"""XA COMMIT of what was prepared before the start, in files: whatever lies in between."""
+"""XA COMMIT of a transaction that was prepared before the start, in files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.filtering.outcomes import PreparedXa
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-# Both implementations, each test.
+# Run each test with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 A = xid(b"a")
@@ -35,7 +35,7 @@ def file(number: int = 1) -> LogBuilder:
 
 
 def search(log: FileLog, before: Position | None = None) -> PreparedXa | None:
-    """Where the transaction is that is committed at the end."""
+    """Return the position of the transaction that is committed at the end."""
     search = PreparedXaSearch.of_files(log, before or log.end(), lambda _, table: table == "t")
     return search.find(A, commit_at_end(log))
 
@@ -44,13 +44,13 @@ def commit_at_end(log: FileLog) -> Event:
     return make_event(EventType.QUERY_EVENT, b"", log.end().pos, log.end().file)
 
 
-def test_unwanted_in_this_file_or_an_older_one(tmp_path: Path) -> None:
+def test_prepared_xa_without_captured_rows_is_skipped(tmp_path: Path) -> None:
     noise = file(2).begin().rows(1, "t", 1).xid().query("INSERT INTO t VALUES (1)")
     log = log_of(tmp_path, xa(file(), b"a", "x"), noise, xa(file(3), b"b", "t"))
     assert search(log) is None
 
 
-def test_wanted_rows(tmp_path: Path) -> None:
+def test_prepared_xa_with_captured_rows_is_found_with_its_position(tmp_path: Path) -> None:
     log = xa(file(), b"b", "x").begin().rows(1, "x", 1).xid()
     begin = log.pos
     log.query(f"XA START {A}").rows(1, "x", 1).rows(2, "t", 1).query(f"XA END {A}")
@@ -71,8 +71,10 @@ def test_wanted_rows(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("before", [True, False])
-def test_tables_that_were_changed_since_then(tmp_path: Path, statement: str, before: bool) -> None:
-    """Before the start, or between the start and the XA COMMIT."""
+def test_ddl_between_prepare_and_commit_of_captured_rows_is_rejected(
+    tmp_path: Path, statement: str, before: bool
+) -> None:
+    """The DDL is before the start, or between the start and the XA COMMIT."""
     log = xa(file(), b"a", "t")
     start = log.position()
     found = log_of(tmp_path, log, file(2).query(statement))
@@ -81,8 +83,8 @@ def test_tables_that_were_changed_since_then(tmp_path: Path, statement: str, bef
     assert caught.value.table == "d.t"
 
 
-def test_a_wanted_table_that_is_only_announced(tmp_path: Path) -> None:
-    """As a trigger's table is."""
+def test_prepared_xa_with_only_a_table_map_of_a_captured_table_is_skipped(tmp_path: Path) -> None:
+    """A table that only a trigger uses can have a table map without rows."""
     log = file().query(f"XA START {A}")
     log.add(EventType.TABLE_MAP_EVENT, bytes(6) + b"\1\0\1d\0\1t\0\1\3\0\0")
     log.rows(2, "x", 1).query(f"XA END {A}")
@@ -90,7 +92,7 @@ def test_a_wanted_table_that_is_only_announced(tmp_path: Path) -> None:
     assert search(log_of(tmp_path, log)) is None
 
 
-def test_the_nearest_of_an_xid_counts(tmp_path: Path) -> None:
+def test_latest_prepare_of_a_reused_xid_is_used(tmp_path: Path) -> None:
     decided = xa(file(), b"a", "t").query(f"XA ROLLBACK {A}")
     assert search(log_of(tmp_path, decided, xa(file(2), b"a", "x"), file(3))) is None
     decided = xa(file(), b"a", "x").query(f"XA COMMIT {A}")
@@ -100,7 +102,9 @@ def test_the_nearest_of_an_xid_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [f"XA COMMIT {A}", f"XA ROLLBACK {A}", "one phase"])
-def test_what_was_decided_is_not_it(tmp_path: Path, end: str) -> None:
+def test_xa_prepare_already_decided_raises_unsupported_transaction_error(
+    tmp_path: Path, end: str
+) -> None:
     if end == "one phase":
         log = xa(xa(file(), b"a", "x"), b"a", "x", one_phase=True)
     else:
@@ -109,7 +113,7 @@ def test_what_was_decided_is_not_it(tmp_path: Path, end: str) -> None:
         search(log_of(tmp_path, log, file(2)))
 
 
-def test_what_comes_behind_the_start_is_not_it(tmp_path: Path) -> None:
+def test_xa_prepare_after_the_start_raises_unsupported_transaction_error(tmp_path: Path) -> None:
     log = file().begin().rows(1, "t", 1).xid()
     start = log.position()
     found = log_of(tmp_path, xa(log, b"a", "x"), file(2))
@@ -120,7 +124,7 @@ def test_what_comes_behind_the_start_is_not_it(tmp_path: Path) -> None:
         search(found, start)
 
 
-def test_a_search_that_nobody_waits_for(tmp_path: Path) -> None:
+def test_stopped_xa_search_raises_lost_connection_error(tmp_path: Path) -> None:
     log = log_of(tmp_path, xa(file(), b"a", "x"))
     search_ = PreparedXaSearch(log, log.begins, log.end(), lambda *_: True, lambda: True)
     with pytest.raises(LostConnectionError, match="stopped"):

@@ -1,4 +1,4 @@
-"""The index of spans against counting."""
+"""The index of spans, compared with a linear search."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from helpers.logs.buffer_log import at, mark
 from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
 
-# --- the index of spans
-
 
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.integers(0, 5)), min_size=1, max_size=200),
@@ -18,7 +16,7 @@ from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
     st.integers(0, 3000),
     st.integers(0, 300),
 )
-def test_what_the_index_finds_is_what_counting_finds(
+def test_span_index_lookups_equal_a_linear_search(
     sizes: list[tuple[int, int]], releases: list[int], most_bytes: int, most_rows: int
 ) -> None:
     index, spans, here = SpanIndex(), [], 4
@@ -35,8 +33,8 @@ def test_what_the_index_finds_is_what_counting_finds(
         assert index.kept_bytes == sum(span.kept_bytes for span in spans)
         for n, span in enumerate(spans):
             assert index[n] is span
-            assert index.behind(span.end.position) == n + 1
-            assert index.behind(span.end.position._replace(pos=span.end.position.pos - 1)) == n
+            assert index.index_after(span.end.position) == n + 1
+            assert index.index_after(span.end.position._replace(pos=span.end.position.pos - 1)) == n
         for begin in range(0, len(spans) + 1, 7):
             behind = begin
             for end in range(begin, len(spans) + 1):

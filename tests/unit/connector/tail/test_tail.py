@@ -1,4 +1,4 @@
-"""The tail's connections, where no server need be."""
+"""The tail's connections, tested without a server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
 @pytest.fixture
 def silent() -> Iterator[socket.socket]:
-    """A listener whose connections hear nothing."""
+    """Yield a listener that sends nothing to its connections."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
         yield listener
 
 
-def test_time_spent_in_connecting_is_no_connection(
+def test_slow_failed_connection_attempts_exhaust_the_retry_timeout(
     silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long a try takes, it counts as one that failed: the stream does not wait for ever."""
     monkeypatch.setattr(tail_module, "_MAX_HELD_SECONDS", 0.05)
     host, port = silent.getsockname()
     settings = ServerSettings(host, port, "u", "p", connect_timeout=0.2)

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import MirrorError
         ("columnMapping", r"columnMapping.* DROP FEATURE"),
     ],
 )
-def test_features_that_delta_rs_cannot_read_are_named_with_what_to_do(
+def test_delta_features_that_delta_rs_cannot_read_raise_an_error_with_remedy(
     tmp_path: Path, feature: str, remedy: str
 ) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1], SEQ: [1]}))

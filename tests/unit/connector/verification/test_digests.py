@@ -1,4 +1,4 @@
-"""Digests of rows and keys, their partitions on disk, and the comparison of these."""
+"""Digests of rows and keys, their partitions on disk, and the comparison of partitions."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_rows_with_different_values_have_different_digests(
     assert len({*digests.column(KEY).to_pylist()}) == 1
 
 
-def test_values_do_not_run_into_one_another() -> None:
+def test_values_split_differently_between_columns_have_different_digests() -> None:
     table = pa.table({"a": ["1:x", "1:"], "b": ["y", "xy"]})
     assert len({*digests_of(table, ["a", "b"]).column(ROW).to_pylist()}) == 2
 
 
-def test_a_zero_of_a_key_has_no_sign_and_a_row_without_a_key_is_its_own() -> None:
+def test_key_digest_ignores_sign_of_zero_and_equals_row_digest_without_key() -> None:
     table = pa.table({"f": [0.0, -0.0]})
     keyed = digests_of(table, ["f"])
     assert len({*keyed.column(KEY).to_pylist()}) == 1
@@ -73,14 +73,14 @@ def test_a_zero_of_a_key_has_no_sign_and_a_row_without_a_key_is_its_own() -> Non
     assert keyless.column(KEY).to_pylist() == keyless.column(ROW).to_pylist()
 
 
-def test_partitions_are_powers_of_two_and_limited() -> None:
+def test_hash_partition_count_is_a_power_of_two() -> None:
     assert partition_count(0, 8) == 1
     assert partition_count(100_000_000, 8) == 256
     for count in (partition_count(10**power, 8) for power in range(12)):
         assert count & (count - 1) == 0
 
 
-def test_partitions_hold_each_row_once_with_its_key(tmp_path: Path) -> None:
+def test_hash_partitions_hold_each_row_once_until_cleared(tmp_path: Path) -> None:
     parts = [
         rows(*((n, f"row {n}", n / 7) for n in range(at, at + 500))) for at in range(0, 4000, 500)
     ]
@@ -96,7 +96,7 @@ def test_partitions_hold_each_row_once_with_its_key(tmp_path: Path) -> None:
     assert all(spilled.read(number) is None for number in range(8))
 
 
-def test_differing_keys_are_those_of_rows_that_are_not_equally_often_on_both_sides() -> None:
+def test_keys_with_unequal_rows_on_both_sides_are_reported_as_differing() -> None:
     server = digests_of(rows((1, "a", 0.5), (2, "b", 0.5), (3, "c", None), (5, "e", 1.0)), ["id"])
     delta = digests_of(
         rows((1, "a", 0.5), (2, "b", -0.5), (4, "d", 0.0), (5, "e", 1.0), (5, "e", 1.0)), ["id"]
@@ -117,7 +117,7 @@ def test_differing_keys_are_those_of_rows_that_are_not_equally_often_on_both_sid
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("key", [["id"], []])
-def test_random_sides_differ_in_the_rows_of_the_symmetric_difference(
+def test_candidates_of_random_sides_equal_their_symmetric_difference(
     key: list[str], seed: int, tmp_path: Path
 ) -> None:
     random = Random(seed)

@@ -12,7 +12,7 @@ _KEYS = [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_states_are_those_of_a_table_that_is_replayed(seed: int) -> None:
+def test_logged_row_states_equal_those_of_a_replayed_table(seed: int) -> None:
     random = Random(seed)
     rows: dict[bytes, bytes] = {key: b"0" for key in _KEYS if random.random() < 0.6}
     place = random.randrange(12)
@@ -42,7 +42,7 @@ def test_states_are_those_of_a_table_that_is_replayed(seed: int) -> None:
             assert states.at_place(key) == at_place.get(key)
 
 
-def test_a_statement_without_images_may_have_changed_any_row() -> None:
+def test_statement_without_row_images_marks_every_row_as_changed() -> None:
     states = LoggedStates(5)
     assert not states.is_changed(b"a")
     states.is_unknown = True

@@ -1,4 +1,4 @@
-"""Lengths and counts that promise more than there is: an error, before memory is taken for it."""
+"""Excessive lengths and counts are rejected before memory is allocated for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import FormatError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 HUGE = b"\xfe" + (1 << 62).to_bytes(8, "little")
@@ -55,7 +55,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("body", [each[1] for each in ROWS], ids=[each[0] for each in ROWS])
-def test_a_rows_event_takes_no_memory_for_what_it_does_not_have(body: bytes) -> None:
+def test_excessive_lengths_in_a_rows_event_are_rejected_in_bounded_memory(body: bytes) -> None:
     reader = decoder([TABLE])
     first = make_event(EventType.TABLE_MAP_EVENT, table_map_body_for(TABLE), 300)
     event = make_event(EventType.WRITE_ROWS_EVENT, body)
@@ -71,7 +71,7 @@ MAPS = [
 
 
 @pytest.mark.parametrize("body", [each[1] for each in MAPS], ids=[each[0] for each in MAPS])
-def test_a_table_map_takes_no_memory_for_what_it_does_not_have(body: bytes) -> None:
+def test_excessive_lengths_in_a_table_map_are_rejected_in_bounded_memory(body: bytes) -> None:
     head = bytes.fromhex("2a0000000000 0100 01 6400 01 7400")
     with bounded_memory(64 << 20), pytest.raises(FormatError):
         TableMap.parse(head + body)

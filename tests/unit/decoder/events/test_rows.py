@@ -1,4 +1,4 @@
-"""Rows events byte by byte: the golden ones, partial images, versions, and broken ones."""
+"""Rows events byte by byte: golden events, partial images, both versions, and broken events."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventHeade
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
-# MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
-# their checksums.
+# From MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes): the body of a
+# table map, and two whole rows events without their checksums.
 GOLDEN_SCHEMA = TableSchema(
     "test",
     "testnull2",
@@ -73,12 +73,12 @@ def golden_event(raw: bytes) -> Event:
 def decode(
     schema: TableSchema, table_map: bytes, *events: Event, **options: Any
 ) -> list[Mapping[str, Any]]:
-    """Rows of events that follow a table map in one file."""
+    """Return the rows of events that follow a table map in the same file."""
     first = make_event(EventType.TABLE_MAP_EVENT, table_map, 300, events[0].file)
     return list(rows_of(decoder([schema], **options).decode([first, *events])))
 
 
-def test_golden_rows() -> None:
+def test_golden_update_and_delete_events_decode_to_known_rows() -> None:
     update, delete = decode(
         GOLDEN_SCHEMA, GOLDEN_MAP, golden_event(GOLDEN_UPDATE), golden_event(GOLDEN_DELETE)
     )
@@ -93,8 +93,8 @@ def test_golden_rows() -> None:
     assert update["seq"] == {"epoch": 0, "file": 1, "pos": 389, "row": 0}
 
 
-def test_golden_null_bitmap() -> None:
-    # (1, NULL, NULL, 15, 'ssss'): 230 = 1110 0110.
+def test_golden_null_bitmap_decodes_to_the_null_columns() -> None:
+    # The row (1, NULL, NULL, 15, 'ssss'); its null bitmap 0xe6 is 1110 0110.
     integers = [C(name, "int") for name in "abcd"]
     schema = simple_schema(*integers, C("e", "varchar", 9, charset="latin1"))
     body = bytes.fromhex("0700000000000100020005ffe6") + bytes.fromhex("010000000f0000000473737373")
@@ -109,7 +109,7 @@ HEAD = bytes.fromhex("0700000000000100")
 @pytest.mark.parametrize(
     ("kind", "body", "before", "after", "missing"),
     [
-        # Nine columns, of which c0 and c8 are present: the null bitmap is one byte.
+        # Only c0 and c8 of the nine columns are present: the null bitmap is one byte.
         ("WRITE_ROWS_EVENT", "0200 09 01ff fc 05 06", None, {"c0": 5, "c8": 6}, "after 1-7"),
         ("WRITE_ROWS_EVENT", "0200 09 01ff fd 06", None, {"c0": None, "c8": 6}, "after 1-7"),
         ("DELETE_ROWS_EVENT", "0200 09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
@@ -120,9 +120,9 @@ HEAD = bytes.fromhex("0700000000000100")
             {"c8": 7},
             "before 1-8 after 0-7",
         ),
-        # An image without columns beside one with columns takes no bytes.
+        # The image without columns takes no bytes; the other image has columns.
         ("UPDATE_ROWS_EVENT", "0200 09 01fe 00fe fe 05", {"c0": 5}, {}, "before 1-8 after 0-8"),
-        # Version 1 has no extra data; version 2 may have some.
+        # Version 1 has no extra data; version 2 can have some.
         ("WRITE_ROWS_EVENT_V1", "09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
         ("DELETE_ROWS_EVENT_V1", "09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
         (
@@ -135,7 +135,7 @@ HEAD = bytes.fromhex("0700000000000100")
         ("WRITE_ROWS_EVENT", "0500 aabbcc 09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
     ],
 )  # fmt: skip
-def test_partial_images_and_versions(
+def test_partial_images_of_both_event_versions_list_missing_columns(
     kind: str,
     body: str,
     before: dict[str, int] | None,
@@ -154,7 +154,7 @@ def test_partial_images_and_versions(
     assert row["source"]["missing"] == expected
 
 
-def test_rows_are_counted_within_their_event() -> None:
+def test_rows_are_numbered_within_their_event() -> None:
     body = HEAD + bytes.fromhex("0200 09 01fe" + "fe05" * 5)
     events = [make_event(EventType.WRITE_ROWS_EVENT, body, pos) for pos in (1000, 2000)]
     rows = decode(NINE, table_map_body_for(NINE), *events)
@@ -177,14 +177,16 @@ BROKEN: list[tuple[str, type[MySQLBinlogError], str]] = [
 
 
 @pytest.mark.parametrize(("body", "error", "words"), BROKEN)
-def test_broken_rows_event(body: str, error: type[MySQLBinlogError], words: str) -> None:
+def test_broken_rows_event_raises_error_with_its_position(
+    body: str, error: type[MySQLBinlogError], words: str
+) -> None:
     event = make_event(EventType.WRITE_ROWS_EVENT, HEAD + bytes.fromhex(body))
     with pytest.raises(error, match=words) as caught:
         decode(NINE, table_map_body_for(NINE), event)
     assert (caught.value.file, caught.value.position) == ("mysql-bin.000003", 1000)
 
 
-# One column of each kind of reader.
+# One column of each kind of value.
 MANY = simple_schema(
     C("i", "int", nullable=False),
     C("m", "mediumint"),
@@ -210,7 +212,7 @@ MANY_IMAGE = bytes.fromhex(
 MANY_BODY = HEAD + bytes.fromhex("0200 0f ffff ffff") + MANY_IMAGE + MANY_IMAGE
 
 
-def test_every_kind_of_value_in_one_row() -> None:
+def test_row_with_every_kind_of_value_decodes_to_json() -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
     (row,) = decode(MANY, table_map_body_for(MANY), event)
     assert row["before"] == row["after"]
@@ -223,21 +225,21 @@ def test_every_kind_of_value_in_one_row() -> None:
 
 
 @pytest.mark.parametrize("length", range(len(MANY_BODY)))
-def test_every_truncation_is_an_error(length: int) -> None:
+def test_rows_event_truncated_at_any_byte_is_rejected(length: int) -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY[:length])
     with pytest.raises(MalformedEventError):
         decode(MANY, table_map_body_for(MANY), event)
 
 
 @pytest.mark.parametrize("tail", range(1, 5))
-def test_bytes_left_over_are_an_error(tail: int) -> None:
+def test_extra_bytes_after_the_last_row_are_rejected(tail: int) -> None:
     event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY + bytes(tail))
     with pytest.raises(MalformedEventError, match="cut short"):
         decode(MANY, table_map_body_for(MANY), event)
 
 
 @given(st.integers(0, len(MANY_BODY) - 1), st.binary(min_size=1, max_size=6))
-def test_any_damage_gives_rows_or_our_error(at: int, damage: bytes) -> None:
+def test_damaged_rows_event_gives_valid_json_or_a_typed_error(at: int, damage: bytes) -> None:
     body = MANY_BODY[:at] + damage + MANY_BODY[at + len(damage) :]
     try:
         rows = decode(MANY, table_map_body_for(MANY), make_event(EventType.UPDATE_ROWS_EVENT, body))
@@ -248,13 +250,13 @@ def test_any_damage_gives_rows_or_our_error(at: int, damage: bytes) -> None:
         json.loads(row["after"])
 
 
-def test_head_alone() -> None:
+def test_rows_head_parses_table_id_operation_and_image_bitmaps() -> None:
     head = RowsHead.parse(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
     assert (head.table_id, head.flags, head.op, head.column_count) == (7, 1, "u", 15)
     assert (head.before, head.after, head.rows_start) == (b"\xff\xff", b"\xff\xff", 15)
 
 
-def test_excluded_columns_are_passed_over_even_of_types_that_are_not_built() -> None:
+def test_excluded_json_and_geometry_columns_are_skipped_and_not_listed_as_missing() -> None:
     schema = simple_schema(C("a", "int"), C("j", "json"), C("g", "point"), C("z", "int"))
     fields: list[tuple[int, int]] = [(F.LONG, 0), (F.JSON, 4), (F.GEOMETRY, 4), (F.LONG, 0)]
     table_map = table_map_body(fields, [True] * 4)

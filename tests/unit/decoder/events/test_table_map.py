@@ -1,4 +1,4 @@
-"""TABLE_MAP: layout, optional metadata, broken ones, and the registry's bounds."""
+"""TABLE_MAP events: layout, optional metadata, broken bodies, and the registry's limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CAPTURED = bytes.fromhex(
 )  # fmt: skip
 
 
-def test_captured_table_map() -> None:
+def test_captured_table_map_parses_to_its_known_fields() -> None:
     table_map = TableMap.parse(CAPTURED)
     assert table_map.table_id == 110
     assert table_map.flags == 1
@@ -42,7 +42,7 @@ def test_captured_table_map() -> None:
     assert parse_table_name(CAPTURED) == (110, "fx_gtid_no_checksum", "t")
 
 
-def test_golden_metadata() -> None:
+def test_golden_column_metadata_is_parsed_and_described() -> None:
     fields: list[tuple[int, int]] = [
         (F.NEWDECIMAL, 0x0802),
         (F.BIT, 0x0102),
@@ -68,13 +68,13 @@ def test_golden_metadata() -> None:
     ]
 
 
-def test_optional_metadata_is_kept_as_it_is() -> None:
-    # 8.0: type 1 (signedness), length 1, bits.
+def test_optional_metadata_of_a_table_map_is_kept_as_raw_bytes() -> None:
+    # As of 8.0: field 1 (signedness), length 1, bits.
     assert TableMap.parse(CAPTURED + b"\x01\x01\x80").optional == b"\x01\x01\x80"
 
 
 @pytest.mark.parametrize("length", range(len(CAPTURED)))
-def test_every_truncation_is_an_error(length: int) -> None:
+def test_table_map_truncated_at_any_byte_is_rejected(length: int) -> None:
     with pytest.raises(MalformedEventError):
         TableMap.parse(CAPTURED[:length])
 
@@ -88,7 +88,9 @@ def test_every_truncation_is_an_error(length: int) -> None:
         (CAPTURED.replace(b"t\x00\x02", b"\xff\x00\x02"), MalformedEventError, "not UTF-8"),
     ],
 )
-def test_broken_table_map(body: bytes, error: type[FormatError], words: str) -> None:
+def test_broken_table_map_raises_a_format_error(
+    body: bytes, error: type[FormatError], words: str
+) -> None:
     with pytest.raises(error, match=words):
         TableMap.parse(body)
 
@@ -103,7 +105,7 @@ def body(table_id: int, table: str = "t") -> bytes:
     return table_map_body([(F.LONG, 0)], [True], table, table_id)
 
 
-def test_registry_gives_the_same_object_for_the_same_bytes() -> None:
+def test_table_map_registry_returns_the_same_object_for_equal_bytes() -> None:
     registry = TableMapRegistry()
     first = registry.add("f.1", body(1))
     assert registry.add("f.1", body(1)) is first
@@ -113,7 +115,7 @@ def test_registry_gives_the_same_object_for_the_same_bytes() -> None:
     assert registry.get("f.1", 1) is renamed
 
 
-def test_registry_forgets_at_another_file() -> None:
+def test_table_map_registry_is_cleared_at_a_new_file() -> None:
     registry = TableMapRegistry()
     registry.add("f.1", body(1))
     assert registry.get("f.2", 1) is None
@@ -122,7 +124,7 @@ def test_registry_forgets_at_another_file() -> None:
     assert len(registry) == 1
 
 
-def test_registry_gives_the_bodies_of_its_maps() -> None:
+def test_table_map_registry_returns_bodies_of_registered_maps_only() -> None:
     registry = TableMapRegistry(capacity=2)
     for table_id in (1, 2, 3):
         registry.add("f.1", body(table_id))
@@ -133,7 +135,7 @@ def test_registry_gives_the_bodies_of_its_maps() -> None:
     assert table_id_of(body(0x0605_0403_0201)) == 0x0605_0403_0201
 
 
-def test_registry_is_bounded_and_keeps_what_is_used() -> None:
+def test_table_map_registry_is_bounded_and_keeps_recently_used_maps() -> None:
     registry = TableMapRegistry(capacity=10)
     for table_id in range(1, 100):
         registry.add("f.1", body(0))

@@ -1,4 +1,4 @@
-"""Where events stand in their transactions, as all who follow a log are told."""
+"""The transaction state after each event, for all kinds of transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = EventType
 MARIADB_GTID = (1).to_bytes(8, "little") + bytes(4) + bytes(1)
 XID = "X'61',X'',1"
 
-# (log, a letter for each event: "." between transactions, "n" named, "b" begun, "e" ended)
+# (log, the state after each event: "." no transaction, "n" only its GTID, "b" begun, "e" ended)
 LOGS: list[tuple[Callable[[LogBuilder], LogBuilder], str]] = [
     (lambda log: log.begin().rows(1, "t", 1).xid(), "bbbe"),
     (lambda log: log.begin(1).rows(1, "t", 1).query("COMMIT"), "nbbbe"),
@@ -55,7 +55,9 @@ def letter(state: TransactionState) -> str:
 
 
 @pytest.mark.parametrize(("build", "letters"), LOGS)
-def test_where_each_event_stands(build: Callable[[LogBuilder], LogBuilder], letters: str) -> None:
+def test_transaction_state_tracks_start_and_end_of_all_transaction_kinds(
+    build: Callable[[LogBuilder], LogBuilder], letters: str
+) -> None:
     state, context = TransactionState(), TransactionContext()
     found = ""
     for event in build(LogBuilder()).events():

@@ -1,4 +1,4 @@
-"""What the filter keeps, and where it says the log may be cut."""
+"""Events that the event filter keeps, and transaction boundaries that it reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helpers.logs.events import (
     rows_query_body,
     table_map,
 )
-from helpers.snapshots.filter_harness import GROUP, Filtered, filtered, wants, xa, xid
+from helpers.snapshots.filter_harness import GROUP, Filtered, captures, filtered, xa, xid
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.filtering.outcomes import (
     Outcome,
@@ -40,7 +40,7 @@ T = EventType
 A, B = xid(b"a"), xid(b"b")
 
 
-def test_a_wanted_transaction_with_its_frame() -> None:
+def test_filter_keeps_all_events_of_a_captured_transaction() -> None:
     log = LogBuilder().begin(gtid=5).rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == ["GTID", *GROUP]
@@ -48,22 +48,22 @@ def test_a_wanted_transaction_with_its_frame() -> None:
     assert found.ends == [log.pos]
 
 
-def test_an_unwanted_transaction_is_a_boundary_and_nothing_else() -> None:
+def test_transaction_without_captured_tables_gives_only_a_boundary() -> None:
     log = LogBuilder().begin(gtid=5).rows(1, "x", 1).xid()
     found = filtered(log)
     assert found.types == []
     assert found.ends == [log.pos]
 
 
-def test_tables_of_one_transaction_are_told_apart() -> None:
+def test_filter_keeps_only_captured_tables_of_a_transaction() -> None:
     log = LogBuilder().begin().rows(1, "x", 1).rows(2, "t", 2).rows(3, "x", 3).rows(4, "u", 4).xid()
     found = filtered(log)
     assert found.types == ["QUERY", *GROUP[1:3], *GROUP[1:3], "XID"]
     assert [event.body[0] for event in found.kept if event.type == T.WRITE_ROWS_EVENT] == [2, 4]
 
 
-def test_one_statement_on_wanted_and_unwanted_tables() -> None:
-    """Triggers: all table maps first, then the rows."""
+def test_filter_keeps_only_captured_tables_of_a_statement() -> None:
+    """A statement with triggers logs all its table maps first, and then the rows."""
     log = LogBuilder().begin()
     log.add(T.TABLE_MAP_EVENT, table_map(1, "x")).add(T.TABLE_MAP_EVENT, table_map(2, "t"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(2, 7, last=False))
@@ -71,14 +71,14 @@ def test_one_statement_on_wanted_and_unwanted_tables() -> None:
     assert filtered(log).types == GROUP
 
 
-def test_system_tables_are_never_wanted() -> None:
+def test_system_tables_are_never_captured() -> None:
     log = LogBuilder().begin()
     log.add(T.TABLE_MAP_EVENT, table_map(1, "user", "mysql"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1)).xid()
     assert Filtered(log.events(), lambda database, table: True).kept == []
 
 
-def test_rows_query_only_with_wanted_rows() -> None:
+def test_rows_query_event_is_kept_only_with_captured_rows() -> None:
     log = LogBuilder().begin()
     for sql, table in (("one", "x"), ("two", "t"), ("three", "x")):
         log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body(sql), IGNORABLE_FLAG).rows(1, table, 1)
@@ -87,8 +87,8 @@ def test_rows_query_only_with_wanted_rows() -> None:
     assert found.kept[1].body == rows_query_body("two")
 
 
-def test_commit_as_a_query() -> None:
-    """MyISAM."""
+def test_commit_logged_as_a_query_ends_the_transaction() -> None:
+    """Servers end transactions on MyISAM tables like this."""
     log = LogBuilder().begin().rows(1, "t", 1).query("COMMIT")
     found = filtered(log)
     assert found.types == [*GROUP[:3], "QUERY"]
@@ -96,14 +96,14 @@ def test_commit_as_a_query() -> None:
 
 
 @pytest.mark.parametrize("kind", [T.WRITE_ROWS_EVENT, T.UPDATE_ROWS_EVENT, T.DELETE_ROWS_EVENT_V1])
-def test_dummy_rows_event_ends_a_statement(kind: EventType) -> None:
+def test_dummy_rows_event_is_not_kept_by_the_filter(kind: EventType) -> None:
     log = LogBuilder().begin().add(T.TABLE_MAP_EVENT, table_map(1, "t"))
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1, last=False)).add(kind, dummy_rows_body()).xid()
     assert filtered(log).types == GROUP
 
 
-def test_table_ids_are_reused() -> None:
-    """Within a transaction and after it: the last table map counts."""
+def test_reused_table_id_refers_to_the_last_table_map() -> None:
+    """The id is reused within a transaction and in a later one."""
     log = LogBuilder().begin().rows(1, "x", 1).rows(1, "t", 2).rows(1, "x", 3).xid()
     log.begin().rows(1, "u", 4).xid().begin().rows(1, "x", 5).xid()
     found = filtered(log)
@@ -111,14 +111,14 @@ def test_table_ids_are_reused() -> None:
     assert rows == [2, 4]
 
 
-def test_an_id_of_another_transaction_is_not_known() -> None:
+def test_table_id_of_an_earlier_transaction_is_rejected() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).xid().begin()
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 2))
     with pytest.raises(MalformedEventError, match="table id 1, expected one of a table map"):
         filtered(log)
 
 
-# (statement, kind it is told to be or None, whether an event is kept)
+# (statement, its reported kind or None, whether its event is kept)
 DDL: list[tuple[str, StatementKind | None, bool]] = [
     ("CREATE TABLE t (id INT)", StatementKind.CREATE_TABLE, False),
     ("ALTER TABLE t ADD a INT", StatementKind.ALTER_TABLE, False),
@@ -134,7 +134,7 @@ DDL: list[tuple[str, StatementKind | None, bool]] = [
 
 @pytest.mark.parametrize("gtid", [False, True])
 @pytest.mark.parametrize(("sql", "kind", "kept"), DDL)
-def test_ddl_is_a_transaction_of_its_own(
+def test_ddl_outside_a_transaction_ends_a_transaction_of_its_own(
     sql: str, kind: StatementKind | None, kept: bool, gtid: bool
 ) -> None:
     log = LogBuilder()
@@ -150,7 +150,7 @@ def test_ddl_is_a_transaction_of_its_own(
     assert found.statements == ([] if kind is None else [kind])
 
 
-# (statement, whether it is kept with `ddl`)
+# (statement, whether it is kept with the operation `ddl`)
 KEPT_DDL: list[tuple[str, bool]] = [
     ("ALTER TABLE t ADD a INT", True),
     ("ALTER TABLE x ADD a INT", False),
@@ -168,19 +168,21 @@ KEPT_DDL: list[tuple[str, bool]] = [
 
 
 @pytest.mark.parametrize(("sql", "kept"), KEPT_DDL)
-def test_ddl_that_may_give_rows_is_kept(sql: str, kept: bool) -> None:
+def test_ddl_that_may_affect_captured_tables_is_kept_with_operation_ddl(
+    sql: str, kept: bool
+) -> None:
     log = LogBuilder().query(sql).begin().rows(1, "t", 1).xid()
     assert filtered(log, operations=frozenset({"truncate", "ddl"})).types == [
         *(["QUERY"] if kept else []),
         *GROUP,
     ]
-    # A truncate is no DDL: it is kept anyway.
+    # TRUNCATE is kept without the operation `ddl`, too.
     kept = kept and "TRUNCATE" in sql
     assert filtered(log).types == [*(["QUERY"] if kept else []), *GROUP]
 
 
-def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
-    """CREATE TEMPORARY TABLE, and 5.6's CREATE TABLE … SELECT."""
+def test_ddl_inside_a_transaction_does_not_end_it() -> None:
+    """Such DDL is CREATE TEMPORARY TABLE and, on 5.6, CREATE TABLE … SELECT."""
     log = LogBuilder().begin().query("CREATE TABLE t (id INT)").rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == GROUP
@@ -188,7 +190,7 @@ def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
     assert found.statements == [StatementKind.CREATE_TABLE]
 
 
-def test_savepoints() -> None:
+def test_savepoint_statements_are_dropped_and_end_no_transaction() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").rows(2, "x", 1)
     log.query("ROLLBACK TO `s`").rows(3, "t", 2).query("RELEASE SAVEPOINT `s`").xid()
     found = filtered(log)
@@ -196,7 +198,7 @@ def test_savepoints() -> None:
     assert found.ends == [log.pos]
 
 
-def test_xa_in_one_phase_commits() -> None:
+def test_one_phase_xa_transaction_commits_without_pending_xa() -> None:
     log = xa(LogBuilder(), b"a", "t", one_phase=True)
     found = filtered(log)
     assert found.types == ["QUERY", "TABLE_MAP", "WRITE_ROWS", "XA_PREPARE"]
@@ -206,7 +208,7 @@ def test_xa_in_one_phase_commits() -> None:
 
 
 @pytest.mark.parametrize("verb", ["XA COMMIT", "XA ROLLBACK"])
-def test_xa_in_two_phases_without_wanted_rows(verb: str) -> None:
+def test_prepared_xa_without_captured_rows_is_pending_until_it_ends(verb: str) -> None:
     log = xa(xa(LogBuilder(), b"b", "x"), b"a", "x")
     prepared = filtered(log)
     assert prepared.filtering.pending_xa == (B, A)
@@ -218,7 +220,7 @@ def test_xa_in_two_phases_without_wanted_rows(verb: str) -> None:
     assert len(found.ends) == 4
 
 
-def test_files_are_no_transactions() -> None:
+def test_format_description_and_stop_events_are_no_transaction_boundaries() -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1).xid().add(T.STOP_EVENT, b"")
     found = filtered(log)
     assert found.types == GROUP
@@ -234,7 +236,7 @@ STATEMENTS = st.lists(
 
 
 @given(st.lists(st.tuples(STATEMENTS, st.booleans(), st.booleans()), max_size=6))
-def test_any_log(
+def test_filter_of_random_logs_keeps_captured_rows_and_all_boundaries(
     transactions: list[tuple[list[tuple[str, int, bool, bool]], bool, bool]],
 ) -> None:
     log = LogBuilder()
@@ -267,16 +269,16 @@ def test_any_log(
         event.body[1:].decode() for event in found.kept if event.type == T.ROWS_QUERY_LOG_EVENT
     ]
     assert kept_texts == texts
-    # What is kept is itself a log of whole transactions that keeps all of itself.
+    # The kept events are whole transactions: filtering them again keeps all of them.
     assert Filtered(found.kept).kept == found.kept
 
 
-# --- transactions that do not count, or not yet
+# --- XA transactions and rollbacks
 
 
 def outcomes(log: LogBuilder | list[Event], **settings: Any) -> list[Outcome]:
-    """Of every event."""
-    filtering = EventFilter(wants, **settings)
+    """Return all outcomes that the filter reports for the events."""
+    filtering = EventFilter(captures, **settings)
     found = []
     for event in log.events() if isinstance(log, LogBuilder) else log:
         filtering.feed(event)
@@ -285,7 +287,7 @@ def outcomes(log: LogBuilder | list[Event], **settings: Any) -> list[Outcome]:
     return found
 
 
-def test_xa_with_wanted_rows() -> None:
+def test_xa_with_captured_rows_gives_prepared_then_committed_or_rolled_back() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).xid()
     begin = log.pos
     end = xa(log.add(T.GTID_LOG_EVENT, gtid_body(1)), b"a", "t").pos
@@ -296,7 +298,7 @@ def test_xa_with_wanted_rows() -> None:
     log.add(T.GTID_LOG_EVENT, gtid_body(2)).query(f"XA COMMIT {A}")
     *_, gtid, commit = log.events()
     assert outcomes(log) == [Prepared(prepared), XaCommitted(prepared, gtid, commit)]
-    # As after a restart.
+    # After a restart, the pending transactions are those of the offset.
     again = outcomes(log.events()[-2:], pending_xa=(B, str(prepared)))
     assert again == [XaCommitted(prepared, gtid, commit)]
     log = xa(LogBuilder(), b"a", "t").query(f"XA ROLLBACK {A}")
@@ -304,23 +306,23 @@ def test_xa_with_wanted_rows() -> None:
     assert filtered(log).filtering.pending_xa == ()
 
 
-def test_all_pending_xa_are_known() -> None:
-    """An offset stores the last 256; a search for others looks before the start of the reading."""
+def test_more_than_256_pending_xa_transactions_are_all_known() -> None:
+    """An offset stores only the last 256; others are searched in the binlog before the start."""
     log = LogBuilder()
     for number in range(300):
         xa(log, number.to_bytes(2, "big"), "t")
     assert len(filtered(log).filtering.pending_xa) == 300
 
 
-def test_rename_beside_rows_that_no_lock_protects_stops() -> None:
-    """After a restart, 5.7 lets a table of a prepared transaction be renamed (measured)."""
+def test_rename_of_table_with_prepared_xa_rows_after_a_restart_is_rejected() -> None:
+    """After a restart of the server, 5.7 allows this RENAME (measured on 5.7.41)."""
     rename = "RENAME TABLE t TO old"
     log = LogBuilder()
     xa(log, b"a", "t").query(rename)
-    filtered(log)  # the server has waited for the transaction, or it is of another table
+    filtered(log)  # accepted: without a restart, tables of prepared transactions are locked
     body = format_description_body()
     log = xa(LogBuilder(), b"a", "t")
-    # A start of the server is in the event that begins its file.
+    # A creation time in the FORMAT_DESCRIPTION shows that the server was started.
     log.add(T.FORMAT_DESCRIPTION_EVENT, body[:52] + b"\x01\x02\x03\x04" + body[56:]).query(rename)
     with pytest.raises(UnsupportedTransactionError, match=r"renamed to d\.old while XA"):
         filtered(log)
@@ -330,14 +332,14 @@ def test_rename_beside_rows_that_no_lock_protects_stops() -> None:
     filtered(log, pending_xa=(A,))
 
 
-def test_pending_xa_of_a_damaged_offset() -> None:
+def test_damaged_pending_xa_of_an_offset_raises_offset_error() -> None:
     for text in ("X'61' a:1-2", f"{A} a:1", f"{A} :1-2", f"{A} a:x-2"):
         with pytest.raises(OffsetError, match="is damaged"):
             PreparedXa.parse(text)
     assert PreparedXa.parse(A) is None
 
 
-def test_rollbacks() -> None:
+def test_rollbacks_of_captured_rows_give_rolled_back_outcomes() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).query("ROLLBACK")
     assert outcomes(log) == [RolledBack()]
     log = LogBuilder().query(f"XA START {A}").rows(1, "t", 1).query(f"XA ROLLBACK {A}")
@@ -347,8 +349,8 @@ def test_rollbacks() -> None:
     assert outcomes(log) == [SavepointSet("s"), RolledBack("s")]
 
 
-def test_what_is_held() -> None:
-    filtering = EventFilter(wants)
+def test_filter_holds_events_after_a_savepoint_and_within_xa() -> None:
+    filtering = EventFilter(captures)
     log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").xid()
     xa(log, b"a", "t")
     held = []

@@ -1,4 +1,4 @@
-"""MySQL 5.1 logs statements on tables without transactions without BEGIN and COMMIT."""
+"""Logs of MySQL 5.1, where statements on non-transactional tables have no BEGIN and COMMIT."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def values(path: Path, **options: str) -> list[int]:
     return [json.loads(row["after"])["a"] for row in rows]
 
 
-def test_statements_without_begin_are_transactions(tmp_path: Path) -> None:
+def test_mysql_5_1_statements_without_begin_are_transactions(tmp_path: Path) -> None:
     log = log_of()
     boundaries = [log.pos]
     for n in (1, 2):
@@ -63,7 +63,7 @@ def test_statements_without_begin_are_transactions(tmp_path: Path) -> None:
         assert values(path, endingOffset=start) == list(range(1, first))
 
 
-def test_a_start_inside_a_transaction_is_an_error(tmp_path: Path) -> None:
+def test_mysql_5_1_start_inside_a_transaction_is_rejected(tmp_path: Path) -> None:
     log = log_of().query("BEGIN")
     start = log.pos
     path = statement(log, 1).xid().write(tmp_path)
@@ -72,7 +72,7 @@ def test_a_start_inside_a_transaction_is_an_error(tmp_path: Path) -> None:
         values(path, startingOffset=f"mysql-bin.000001:{start}")
 
 
-def test_an_end_inside_a_statement_is_an_error(tmp_path: Path) -> None:
+def test_mysql_5_1_end_inside_a_statement_is_rejected(tmp_path: Path) -> None:
     log = statement(log_of(), 1, last=False)
     end = log.pos
     path = log.add(EventType.WRITE_ROWS_EVENT_V1, v1(2)).write(tmp_path)
@@ -80,14 +80,16 @@ def test_an_end_inside_a_statement_is_an_error(tmp_path: Path) -> None:
         values(path, endingOffset=f"mysql-bin.000001:{end}")
 
 
-def test_a_statement_that_does_not_end_is_an_error(tmp_path: Path) -> None:
+def test_mysql_5_1_statement_interrupted_by_begin_is_rejected(tmp_path: Path) -> None:
     path = statement(log_of(), 1, last=False).query("BEGIN").write(tmp_path)
     with pytest.raises(MalformedEventError, match="BEGIN comes inside a transaction"):
         values(path)
 
 
 @pytest.mark.parametrize("version", ["5.5.62-log", "5.7.41-log"])
-def test_later_servers_have_no_rows_outside_of_transactions(version: str, tmp_path: Path) -> None:
+def test_rows_outside_a_transaction_are_rejected_from_mysql_5_5_on(
+    version: str, tmp_path: Path
+) -> None:
     log = LogBuilder(checksum=version > "5.6").format_description(version)
     path = statement(log.query("CREATE TABLE t (a INT)"), 1).write(tmp_path)
     with pytest.raises(InvalidPositionError, match="TABLE_MAP_EVENT comes outside of any"):
@@ -95,7 +97,9 @@ def test_later_servers_have_no_rows_outside_of_transactions(version: str, tmp_pa
 
 
 @pytest.mark.parametrize("begin", [True, False])
-def test_rows_of_alpha_versions_are_named(begin: bool, tmp_path: Path) -> None:
+def test_pre_ga_rows_events_are_rejected_naming_alpha_and_beta_versions(
+    begin: bool, tmp_path: Path
+) -> None:
     log = log_of("5.1.11-beta-log")
     if begin:
         log.query("BEGIN")

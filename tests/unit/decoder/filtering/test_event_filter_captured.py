@@ -1,4 +1,4 @@
-"""The filter on captured logs, beside a decoder of everything."""
+"""The event filter on recorded logs, compared with decoding all events."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def choice(tables: list[str]) -> Callable[[str, str], bool]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_filtering_then_decoding_is_decoding_then_dropping(scenario: str) -> None:
-    """For each table alone, and each pair: the same rows with the same seq, gtid and query."""
+def test_decoding_a_filtered_log_equals_filtering_the_decoded_rows(scenario: str) -> None:
+    """For each table and pairs of tables, the rows are equal including seq, gtid and query."""
     described, events = load(scenario)
     names = list(described["tables"])
     everything = rows_by_table(described, events)
@@ -53,8 +53,7 @@ def test_filtering_then_decoding_is_decoding_then_dropping(scenario: str) -> Non
 
 
 @pytest.mark.parametrize("scenario", ["gtid_no_checksum", "rotations", "numbers", "temporals"])
-def test_every_boundary_is_a_place_to_start(scenario: str) -> None:
-    """Cut at any boundary, the parts keep what the whole keeps."""
+def test_log_split_at_any_transaction_boundary_keeps_the_same_events(scenario: str) -> None:
     _, events = load(scenario)
     whole = Filtered(events, lambda database, table: True)
     ends = [at for at, event in enumerate(events, 1) if event.end in whole.ends]
@@ -68,7 +67,7 @@ def test_every_boundary_is_a_place_to_start(scenario: str) -> None:
         assert parts[0].kept + parts[1].kept == whole.kept
 
 
-def test_captured_xa() -> None:
+def test_captured_log_has_pending_xa_after_prepare_but_none_at_its_end() -> None:
     _, events = load("transactions")
     found = Filtered(events, lambda database, table: table == "a")
     assert found.filtering.pending_xa == ()
@@ -81,7 +80,7 @@ def test_captured_xa() -> None:
     assert found.filtering.in_transaction is False
 
 
-def test_captured_statements() -> None:
+def test_statement_format_log_is_rejected_only_for_the_changed_table() -> None:
     _, events = load("statements")
     filtering = EventFilter(lambda database, table: True)
     refused = next(event for event in events if event.start == 1047)

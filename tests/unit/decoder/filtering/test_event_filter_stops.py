@@ -1,4 +1,4 @@
-"""What stops the filter: rows that would be wrong or lost, and places that are none."""
+"""Events that the event filter rejects: rows would be wrong or lost, or an event is misplaced."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, THREAD_SPECIFIC_
 
 T = EventType
 
-# What follows BEGIN: it is not certain which rows count.
+# Events after BEGIN that make it uncertain which rows are rolled back.
 UNCERTAIN: list[Callable[[LogBuilder], object]] = [
     lambda log: log.rows(1, "t", 1).query("ROLLBACK TO `unknown`"),
-    # Servers compare names without accents.
+    # Servers ignore accents when they compare savepoint names.
     lambda log: (
         log.query("SAVEPOINT `e`")
         .rows(1, "t", 1)
@@ -36,7 +36,9 @@ UNCERTAIN: list[Callable[[LogBuilder], object]] = [
 
 
 @pytest.mark.parametrize("follow", UNCERTAIN)
-def test_an_uncertain_savepoint(follow: Callable[[LogBuilder], object]) -> None:
+def test_rollback_to_an_unknown_or_ambiguous_savepoint_is_rejected(
+    follow: Callable[[LogBuilder], object],
+) -> None:
     log = LogBuilder().begin()
     follow(log)
     with pytest.raises(UnsupportedTransactionError, match="which one of its own") as caught:
@@ -45,7 +47,7 @@ def test_an_uncertain_savepoint(follow: Callable[[LogBuilder], object]) -> None:
     assert caught.value.position == log.events()[-1].start
 
 
-def test_rolled_back_rows_of_other_tables() -> None:
+def test_rolled_back_rows_of_tables_not_captured_are_skipped() -> None:
     log = LogBuilder().begin().rows(1, "x", 1).query("ROLLBACK").begin().rows(1, "t", 1).xid()
     found = filtered(log)
     assert found.types == GROUP
@@ -71,7 +73,9 @@ DML: list[tuple[str, str | None]] = [
 
 
 @pytest.mark.parametrize(("sql", "words"), DML)
-def test_statement_format(sql: str, words: str | None) -> None:
+def test_statement_format_changes_of_captured_tables_are_rejected(
+    sql: str, words: str | None
+) -> None:
     log = LogBuilder().begin().add(T.INTVAR_EVENT, bytes(9))
     start = log.pos
     log.query(sql).xid()
@@ -85,7 +89,7 @@ def test_statement_format(sql: str, words: str | None) -> None:
     assert (caught.value.file, caught.value.position) == (log.file, start)
 
 
-# (statement, whether it stops, kinds told): all with the flag of temporary tables
+# (statement, whether it is rejected, reported kinds); all have the flag of temporary tables
 FLAGGED: list[tuple[str, bool, list[StatementKind]]] = [
     ("truncate t", True, []),
     ("truncate x", False, [StatementKind.TRUNCATE]),
@@ -96,8 +100,10 @@ FLAGGED: list[tuple[str, bool, list[StatementKind]]] = [
 
 
 @pytest.mark.parametrize(("sql", "stops", "kinds"), FLAGGED)
-def test_the_flag_of_temporary_tables(sql: str, stops: bool, kinds: list[StatementKind]) -> None:
-    """It is no proof that the statement's table is one."""
+def test_temporary_table_flag_rejects_only_client_truncate_of_captured_table(
+    sql: str, stops: bool, kinds: list[StatementKind]
+) -> None:
+    """The flag does not prove that the statement's table is temporary."""
     log = LogBuilder().add(T.QUERY_EVENT, query_body(sql), THREAD_SPECIFIC_FLAG)
     if stops:
         with pytest.raises(UnsupportedEventError, match="a temporary table of its name") as caught:
@@ -107,7 +113,7 @@ def test_the_flag_of_temporary_tables(sql: str, stops: bool, kinds: list[Stateme
     assert filtered(log).statements == kinds
 
 
-def test_a_flagged_truncate_that_nobody_wants() -> None:
+def test_flagged_truncate_is_accepted_without_operation_truncate() -> None:
     log = LogBuilder().add(T.QUERY_EVENT, query_body("truncate t"), THREAD_SPECIFIC_FLAG)
     assert filtered(log, operations=frozenset({"insert"})).statements == [StatementKind.TRUNCATE]
 
@@ -132,7 +138,7 @@ OTHER_EVENTS: list[tuple[int, bytes, int, type[MySQLBinlogError] | None, str]] =
 
 
 @pytest.mark.parametrize(("kind", "body", "flags", "error", "words"), OTHER_EVENTS)
-def test_other_events(
+def test_unsupported_events_are_rejected_and_ignorable_ones_skipped(
     kind: int, body: bytes, flags: int, error: type[MySQLBinlogError] | None, words: str
 ) -> None:
     log = LogBuilder().begin().rows(1, "t", 1).add(kind, body, flags).xid()
@@ -144,38 +150,38 @@ def test_other_events(
     assert caught.value.position == log.events()[3].start
 
 
-def test_a_statement_of_unknown_kind() -> None:
+def test_statement_of_unknown_kind_raises_unsupported_event_error() -> None:
     with pytest.raises(UnsupportedEventError, match="unknown kind"):
         filtered(LogBuilder().query("FROBNICATE TABLE t"))
 
 
-def test_xa_prepare_of_a_transaction_that_began_otherwise() -> None:
+def test_xa_prepare_without_xa_start_is_rejected() -> None:
     log = LogBuilder().begin().rows(1, "t", 1)
     log.add(T.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
     with pytest.raises(MalformedEventError, match="does not begin with XA START"):
         filtered(log)
 
 
-def test_xa_commit_of_an_unknown_xid() -> None:
+def test_xa_commit_of_unknown_xid_is_rejected_but_xa_rollback_accepted() -> None:
     a = xid(b"a")
     log = LogBuilder().query(f"XA COMMIT {a}")
     with pytest.raises(UnsupportedTransactionError, match="was prepared before the start"):
         filtered(log)
     assert filtered(log, pending_xa=(a,)).ends == [log.pos]
-    # What was rolled back leaves no rows, whatever it was.
+    # A rolled back transaction has no rows, so it does not have to be known.
     log = LogBuilder().query(f"XA ROLLBACK {a}")
     assert filtered(log).ends == [log.pos]
 
 
-def test_xa_commit_in_its_transaction() -> None:
-    """No server writes it: they commit in one phase by XA_PREPARE."""
+def test_xa_commit_inside_its_own_transaction_is_rejected() -> None:
+    """No server writes this: a one-phase commit is logged as XA_PREPARE."""
     a = xid(b"a")
     log = LogBuilder().query(f"XA START {a}").rows(1, "t", 1).query(f"XA COMMIT {a}")
     with pytest.raises(UnsupportedTransactionError, match="ends in XA COMMIT"):
         filtered(log)
 
 
-# (log, error, words): it begins in mid-transaction, or ends a file there
+# (id, log, error, words): logs that begin inside a transaction, or interrupt one
 WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogError], str]] = [
     ("table map", lambda log: log.rows(1, "t", 1), InvalidPositionError, "outside of any"),
     (
@@ -225,7 +231,7 @@ WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogEr
     [case[1:] for case in WRONG_PLACES],
     ids=[c[0] for c in WRONG_PLACES],
 )
-def test_wrong_places(
+def test_events_misplaced_relative_to_transactions_are_rejected(
     build: Callable[[LogBuilder], object], error: type[MySQLBinlogError], words: str
 ) -> None:
     log = LogBuilder()

@@ -1,4 +1,4 @@
-"""The kernel's character sets against the Python decoders, code by code."""
+"""The kernel's character sets compared with the Python decoders, code by code."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ MANY_BYTES = [name for name in CHARSETS if name not in {*ONE_BYTE, *WIDE, "utf8"
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
-def test_each_byte_of_a_charset(charset: str) -> None:
+def test_kernel_decodes_every_byte_of_a_charset_like_python(charset: str) -> None:
     parity = varchar(charset)
     for byte in range(256):
         parity.agree(long(bytes([byte])))
-        # In the middle of ASCII, and where eight bytes are looked at together.
+        # Inside ASCII text, where the kernel checks eight bytes at once.
         parity.agree(long(b"abcdefg" + bytes([byte]) + b"hijklmnop"))
     parity.agree(long(bytes(range(128)) * 3))
 
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("charset", [name for name in CHARSETS if name not in ONE_BYTE])
-def test_each_pair_of_bytes_of_a_charset(charset: str) -> None:
+def test_kernel_decodes_every_byte_pair_of_a_charset_like_python(charset: str) -> None:
     parity = varchar(charset)
     valid = 0
     for pair in range(0x10000):
         valid += parity.agree(long(pair.to_bytes(2, "big")))
-    # utf32 has four bytes, the others at least ASCII's pairs.
+    # A utf32 character has four bytes; the others accept at least as many pairs as ASCII.
     assert valid >= 128 * 128 or charset == "utf32"
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("charset", ["ujis", "eucjpms"])
-def test_each_three_bytes_of_euc_jp(charset: str) -> None:
+def test_kernel_decodes_every_three_byte_code_of_euc_jp_like_python(charset: str) -> None:
     parity = varchar(charset)
     valid = sum(parity.agree(long(b"\x8f" + pair.to_bytes(2, "big"))) for pair in range(0x10000))
     assert valid >= 94 * 94
@@ -50,7 +50,7 @@ def test_each_three_bytes_of_euc_jp(charset: str) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("firsts", parts(range(0x81, 0xFF), 9))
-def test_each_four_bytes_of_gb18030(firsts: Sequence[int]) -> None:
+def test_kernel_decodes_every_four_byte_code_of_gb18030_like_python(firsts: Sequence[int]) -> None:
     parity = varchar("gb18030")
     digits = range(0x30, 0x3A)
     for first in firsts:
@@ -64,11 +64,11 @@ def test_each_four_bytes_of_gb18030(firsts: Sequence[int]) -> None:
 
 
 @given(st.lists(st.sampled_from(b"\x00\x2f\x30\x39\x3a\x80\x81\x84\x85\x90\xe3\xe4\xfe\xff")))
-def test_codes_of_gb18030_that_are_none(codes: list[int]) -> None:
+def test_kernel_decodes_random_gb18030_codes_like_python(codes: list[int]) -> None:
     varchar("gb18030").agree(long(bytes(codes)))
 
 
-def test_each_character_of_unicode() -> None:
+def test_kernel_decodes_every_unicode_character_and_rejects_surrogates() -> None:
     for charset, codec in (
         ("utf8mb4", "utf-8"),
         ("utf16", "utf-16-be"),
@@ -86,7 +86,7 @@ def test_each_character_of_unicode() -> None:
             assert not parity.agree(long(b"ab" + raw if charset == "utf8mb4" else raw))
 
 
-def test_limits_of_utf8() -> None:
+def test_kernel_decodes_utf8_boundary_bytes_like_python() -> None:
     parity = varchar("utf8mb4")
     limits = b"\x00\x7f\x80\xbf\xc0\xff"
     for first in range(0x80, 0x100):
@@ -97,7 +97,7 @@ def test_limits_of_utf8() -> None:
                     parity.agree(long(bytes([first, second, third, fourth])))
 
 
-def test_ucs2_unit_by_unit() -> None:
+def test_kernel_decodes_every_ucs2_unit_and_rejects_surrogates() -> None:
     parity = varchar("ucs2")
     for unit in range(0x10000):
         assert parity.agree(long(unit.to_bytes(2, "big"))) == (not 0xD800 <= unit <= 0xDFFF)
@@ -112,16 +112,18 @@ def test_ucs2_unit_by_unit() -> None:
         max_size=12,
     ).map(b"".join),
 )
-def test_texts(charset: str, raw: bytes) -> None:
+def test_kernel_decodes_random_bytes_of_any_charset_like_python(charset: str, raw: bytes) -> None:
     parity = varchar(charset)
     parity.agree(long(raw))
-    # What begins well stays well up to where it is cut.
+    # The same bytes, cut before each of the last four.
     for end in range(max(len(raw) - 4, 0), len(raw)):
         parity.agree(long(raw[:end]))
 
 
 @given(st.sampled_from(CHARSETS), st.text(max_size=40))
-def test_texts_that_are_stored(charset: str, characters: str) -> None:
+def test_kernel_decodes_encoded_text_of_any_charset_like_python(
+    charset: str, characters: str
+) -> None:
     codec = {
         "utf8": "utf-8",
         "utf8mb4": "utf-8",
@@ -143,7 +145,7 @@ def test_texts_that_are_stored(charset: str, characters: str) -> None:
 @given(
     st.text(alphabet=st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\x00\x1f'))
 )
-def test_json_strings(characters: str) -> None:
+def test_kernel_json_strings_parse_back_to_the_stored_text(characters: str) -> None:
     parity = varchar("utf8mb4")
     raw = long(characters.encode())
     assert parity.agree(raw)

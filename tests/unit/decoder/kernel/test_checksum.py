@@ -1,4 +1,4 @@
-"""The compiled checksum beside zlib's, by the processor's instructions and by tables."""
+"""The kernel's CRC32, by the processor's instructions and by tables, compared with zlib's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helpers.parity.require_kernel import scan as kernel
 
 
 @pytest.mark.parametrize("function", ["crc32", "crc32_by_tables"])
-def test_checksums_are_those_of_zlib(function: str) -> None:
+def test_kernel_checksums_of_short_data_equal_zlib(function: str) -> None:
     crc32 = getattr(kernel, function)
     data = random.Random(1).randbytes(1200)
     for at in range(64):
@@ -21,7 +21,7 @@ def test_checksums_are_those_of_zlib(function: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 16, 1_000_003, (8 << 20) + 5])
-def test_checksums_of_much(size: int) -> None:
+def test_kernel_checksums_of_large_data_equal_zlib(size: int) -> None:
     data = random.Random(size).randbytes(size)
     assert kernel.crc32(data) == kernel.crc32_by_tables(data) == zlib.crc32(data)
     cut = size // 3

@@ -1,4 +1,4 @@
-"""The compiled decode loop against the Python implementation: the same rows, the same errors."""
+"""The compiled decode loop compared with the Python implementation: equal rows and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.corrupt_logs import RawEvent
 from helpers.logs.made_logs import MadeTable, logs, tables
 from helpers.logs.recorded_logs import SCENARIOS, load
@@ -45,20 +45,22 @@ TESTS = Path(__file__).parents[3]
 @pytest.mark.parametrize("batch_rows", [16_384, 3])
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: list[Event]) -> None:
+def test_kernel_decodes_captured_logs_like_python_without_fallback(
+    scenario: str, payload: str, batch_rows: int, by_hand: list[Event]
+) -> None:
     described, events = load(scenario)
     parity = Parity(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
     expected = parity.python(events)
     found = parity.assert_same(events)
-    # Not a row of them needs the Python decoder, but for the one that nobody can read.
+    # The Python decoder gets only an event that is unreadable in both implementations.
     assert len(by_hand) == (found.error is not None)
     assert found.sizes == expected.sizes
     assert sum(found.sizes) > 0 or found.error is not None
     assert_same(parity.schema, expected, parity.kernel(blocks_of_one(events)))
 
 
-def test_names_of_missing_columns_count() -> None:
-    """A wide table with minimal images: each row has more names than values."""
+def test_names_of_missing_columns_count_toward_batch_bytes() -> None:
+    """Each row of a wide table with minimal images lists many more missing columns than values."""
     columns = [replace(INT, name=f"column_\u00e9_{at}") for at in range(200)]
     log = RowLog()
     log.table_map([(column, 0) for column in columns])
@@ -72,7 +74,7 @@ def test_names_of_missing_columns_count() -> None:
 
 @pytest.mark.parametrize("batch_bytes", [1, 2_000, 20_000])
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
+def test_kernel_and_python_split_batches_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
     for scenario in ("gtid_no_checksum", "temporals", "row_images", "charsets"):
         described, events = load(scenario)
         parity = Parity(captured_schemas(described), Payloads(kind), batch_bytes=batch_bytes)
@@ -81,7 +83,7 @@ def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", ["numbers", "strings", "row_images", "transactions"])
-def test_columns_are_left_out(scenario: str, kind: str) -> None:
+def test_kernel_decode_with_excluded_columns_matches_python(scenario: str, kind: str) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     for stride, first in ((2, 0), (2, 1), (3, 1)):
@@ -96,7 +98,7 @@ def test_columns_are_left_out(scenario: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("operations", ["insert", "update", "delete", "truncate"])
-def test_operations(operations: str) -> None:
+def test_kernel_decode_of_a_single_operation_matches_python(operations: str) -> None:
     described, events = load("row_images")
     for kind in KINDS:
         parity = Parity(
@@ -105,10 +107,12 @@ def test_operations(operations: str) -> None:
         parity.assert_same(events)
 
 
-# In `virtual_columns` some documents are none, and without a schema nothing tells which.
+# Some documents in `virtual_columns` are invalid, and only a schema shows which columns have them.
 @pytest.mark.parametrize("kind", ["json", "variant"])
 @pytest.mark.parametrize("scenario", sorted({*SCENARIOS} - {"virtual_columns"}))
-def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> None:
+def test_kernel_decode_of_positional_columns_matches_python(
+    scenario: str, kind: str, by_hand: list[Event]
+) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     Parity(schemas, Payloads(kind), lookup=Nothing(), positional=True).assert_same(events)
@@ -120,8 +124,10 @@ def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> N
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
-    """Some columns are not in the struct, some have another type there, some are not in the log."""
+def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
+    scenario: str, unplaced: Unplaced
+) -> None:
+    """Some columns are missing in the struct, some differ in type, some are missing in the log."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
     random = Random(scenario)
@@ -146,8 +152,8 @@ def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_damaged_logs(scenario: str, kind: str) -> None:
-    """Bits are flipped and bytes are missing in events whose frames are right."""
+def test_kernel_decode_of_damaged_logs_matches_python(scenario: str, kind: str) -> None:
+    """Bits are flipped, and bytes removed or added, in event bodies; event lengths are correct."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
     random = Random(f"{scenario}{kind}")
@@ -177,7 +183,7 @@ def test_damaged_logs(scenario: str, kind: str) -> None:
 
 
 def events_of(made: list[RawEvent]) -> list[Event]:
-    """As the filter hands them on: a decoder never sees a FORMAT_DESCRIPTION."""
+    """Return the events without FORMAT_DESCRIPTION, which the filter never passes to a decoder."""
     log = EventLog()
     for event in made:
         if event.kind != EventType.FORMAT_DESCRIPTION_EVENT:
@@ -188,8 +194,8 @@ def events_of(made: list[RawEvent]) -> list[Event]:
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_random_tables(payload: str, part: int) -> None:
-    """The same logs every time; tests/fuzz makes others."""
+def test_kernel_decode_of_random_tables_matches_python(payload: str, part: int) -> None:
+    """The seeds are fixed; tests/fuzz generates other logs."""
 
     @seed(f"{payload} {part}")
     @settings(max_examples=15, database=None, suppress_health_check=list(HealthCheck))
@@ -215,7 +221,7 @@ def test_random_tables(payload: str, part: int) -> None:
     run()
 
 
-# --- values that change their type on the way into a struct
+# --- struct columns of other types than in the binlog
 
 TARGETS = [
     ColumnSchema("c", "smallint"),
@@ -240,7 +246,7 @@ TARGETS = [
 @pytest.mark.sample(16)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda column: f"{column.type}-{column.length}")
 @pytest.mark.parametrize("time_type", ["string", "micros", "interval"])
-def test_other_types_in_the_struct(
+def test_kernel_decode_into_other_struct_types_matches_python(
     target: ColumnSchema, time_type: str, by_hand: list[Event]
 ) -> None:
     options = StructOptions(time_type=time_type)
@@ -256,7 +262,7 @@ def test_other_types_in_the_struct(
             payload = Payloads("struct", options, unplaced=unplaced, promised=promised)
             found = Parity([schema], payload).assert_same(log.events)
         placed += found.error is None
-    # What fits, fits without the Python decoder.
+    # Values that fit the struct's type are decoded without the Python decoder.
     assert placed > 0
     assert len(by_hand) <= 2 * (len(VALUES_OF) - placed)
 
@@ -266,12 +272,12 @@ def test_other_types_in_the_struct(
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 @pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
-def test_memory_is_given_back(payload: str) -> None:
-    """Batches, plans and loops: after thousands of them there is as much as before."""
+def test_kernel_decode_releases_its_memory(payload: str) -> None:
+    """Decoding small batches many times with new plans and loops uses less than 4 MiB more."""
     program = [sys.executable, "-m", "helpers.parity.decode_memory", payload]
-    # Where it finds the helpers; the package is the one that is under test here.
+    # Add the path of the helpers; the package is imported as in this process.
     paths = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    # AddressSanitizer keeps what is given back for a while, unless it is told otherwise.
+    # By default, AddressSanitizer keeps freed memory in a quarantine.
     asan = f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=0"
     found = subprocess.run(
         program,

@@ -1,4 +1,4 @@
-"""The kernel's JSON documents and variants: byte for byte as in Python, or rejected."""
+"""The kernel's JSON documents and variants: byte for byte as in Python, or rejected by both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import (
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# One for all documents, so that what one leaves behind would show in the next.
+# Shared by all documents, so that state that one of them leaves would change the next result.
 VARIANTS = _documents.DocumentVariants()
 
 
@@ -67,7 +67,7 @@ def python_variant(document: bytes) -> tuple[bytes, bytes] | None:
 
 
 def check(document: bytes) -> bool:
-    """Both implementations agree on a document; whether it is one."""
+    """Check that both implementations agree on a document; return whether it is valid."""
     text, encoded = python_text(document), python_variant(document)
     assert _documents.document_json(document) == text
     assert VARIANTS.variant(document) == encoded
@@ -75,7 +75,7 @@ def check(document: bytes) -> bool:
 
 
 def by_server_order(tree: Any) -> Any:
-    """The tree with its objects' keys as servers store them: by length, then by bytes."""
+    """Return the tree with its objects' keys in server order: by length, then by bytes."""
     if isinstance(tree, list):
         return [by_server_order(each) for each in tree]
     if not isinstance(tree, dict):
@@ -87,7 +87,7 @@ def by_server_order(tree: Any) -> Any:
 @given(ALL_TREES, st.booleans(), st.randoms(use_true_random=False))
 @settings(max_examples=100)
 @pytest.mark.sample(1, of=5)
-def test_documents_are_equal_in_both_implementations(
+def test_json_documents_are_equal_in_both_implementations(
     tree: Any, as_server: bool, random: Any
 ) -> None:
     tree = by_server_order(tree) if as_server else tree
@@ -97,7 +97,7 @@ def test_documents_are_equal_in_both_implementations(
 @given(st.data(), ALL_TREES, st.booleans())
 @settings(max_examples=100)
 @pytest.mark.sample(1, of=10)
-def test_broken_documents_are_rejected_by_both_implementations(
+def test_broken_json_documents_give_the_same_result_in_both_implementations(
     data: st.DataObject, tree: Any, large: bool
 ) -> None:
     check(data.draw(mutations(encode_document(tree, lambda: large))))
@@ -105,7 +105,9 @@ def test_broken_documents_are_rejected_by_both_implementations(
 
 @given(st.binary(max_size=80), st.sampled_from((0, 1, 2, 3, 4, 11, 12, 15)))
 @settings(max_examples=1000)
-def test_any_bytes(data: bytes, code: int) -> None:
+def test_random_bytes_as_json_document_give_the_same_result_in_both_implementations(
+    data: bytes, code: int
+) -> None:
     check(bytes([code]) + data)
 
 
@@ -120,18 +122,17 @@ RICH: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_every_bit_of_a_document(large: bool) -> None:
-    """Turned one at a time, and cut behind each byte."""
+def test_json_document_with_any_bit_flipped_or_byte_cut_matches_python(large: bool) -> None:
     document = encode_document(RICH, lambda: large)
     assert check(document)
     accepted = [check(broken) for broken in every_flip(document)]
-    # Characters and numbers can change and still be some; lengths, types and offsets can't.
+    # Flipped bits of characters and numbers are mostly valid, those of lengths and offsets are not.
     assert 0.2 < sum(accepted) / len(accepted) < 0.8
     for end in range(1, len(document)):
         assert not check(document[:end])
 
 
-# Each about a width of the encodings: of ids, offsets, counts, short strings, lines of base64.
+# Sizes around limits of the encodings: ids, offsets, counts, short strings, lines of base64.
 SIZES: list[Any] = [
     *({f"k{at}": at for at in range(count)} for count in (1, 16, 17, 255, 256, 257, 70_000)),
     *([at % 3 for at in range(count)] for count in (1, 255, 256, 257, 70_000)),
@@ -145,11 +146,11 @@ SIZES: list[Any] = [
 
 
 @pytest.mark.parametrize("tree", SIZES, ids=range(len(SIZES)))
-def test_sizes(tree: Any) -> None:
+def test_json_documents_of_boundary_sizes_match_python(tree: Any) -> None:
     assert check(encode_document(tree, lambda: True))
 
 
-def test_levels() -> None:
+def test_json_document_over_100_levels_is_rejected_by_both_implementations() -> None:
     for levels in (99, 100, 101):
         for nest in (lambda tree: [tree], lambda tree: {"k": tree, "l": 1}):
             tree: Any = nest(1)
@@ -158,13 +159,13 @@ def test_levels() -> None:
             assert check(encode_document(tree)) == (levels <= 100)
 
 
-def test_keys_twice_among_keys_in_no_order() -> None:
+def test_unordered_json_keys_are_accepted_but_duplicate_ones_rejected() -> None:
     document = encode_document({"bb": 1, "c": 2, "zz": 3, "d": 4})
     assert check(document)
     assert not check(document.replace(b"zz", b"bb"))
 
 
-# (schema, bytes of values, good ones in most cases)
+# (schema, strategy for stored values, most of them valid)
 Values = tuple[ColumnSchema, st.SearchStrategy[bytes]]
 
 
@@ -207,7 +208,7 @@ def _temporal(kind: str, fsp: int) -> Values:
             _CLOCK,
         )
     else:
-        # One number with its fraction, so that a negative one has the fraction's complement.
+        # TIME and its fraction are one number, so a negative TIME complements the fraction, too.
         number = st.builds(
             lambda clock, units, sign: (0x800000 << 8 * size) + sign * (clock << 8 * size | units),
             _CLOCK,
@@ -268,7 +269,7 @@ COLUMNS: list[Values] = [
         prefixed(4, st.binary(max_size=4) | st.binary(min_size=5, max_size=300)),
     ),
 ]
-# In the layout from before 5.6.
+# Temporal columns in the layout before 5.6.
 OLD_COLUMNS: list[Values] = [
     (
         ColumnSchema("", "time", 0),
@@ -286,7 +287,7 @@ OLD_COLUMNS: list[Values] = [
 
 
 class Table:
-    """One table's images by both implementations."""
+    """A table whose row images are encoded by both implementations."""
 
     def __init__(
         self,
@@ -313,7 +314,7 @@ class Table:
     def check(self, image: bytes) -> bool:
         made, expected = self.kernel.variant(image), self.python(image)
         if made is None and expected is not None:
-            # Which NaN a FLOAT's is after Python has had it, only Python knows.
+            # The kernel leaves a FLOAT's NaN to Python, which can change its bits.
             assert "nan" in map(str, VariantVal(*expected[:2]).toPython().values())
         else:
             assert made == expected
@@ -346,10 +347,10 @@ def tables(draw: st.DrawFn) -> tuple[Table, list[st.SearchStrategy[bytes]]]:
 @given(tables(), st.data())
 @settings(max_examples=50)
 @pytest.mark.sample(1, of=10)
-def test_row_images(
+def test_variants_of_random_row_images_match_python(
     made: tuple[Table, list[st.SearchStrategy[bytes]]], data: st.DataObject
 ) -> None:
-    """Some images of one table, whole, changed and cut."""
+    """Each table has several images, which are whole, with a tail, damaged, and cut."""
     table, strategies = made
     for _ in range(3):
         nulls = data.draw(st.integers(0, (1 << len(strategies)) - 1) | st.just(0))
@@ -366,8 +367,8 @@ def test_row_images(
 
 
 @pytest.mark.parametrize("at", range(len(COLUMNS) + len(OLD_COLUMNS)))
-def test_every_column_alone(at: int) -> None:
-    """Values that are good are taken: the other tests would pass if all were refused."""
+def test_variants_of_every_column_type_match_python(at: int) -> None:
+    """Over a third of the values must be accepted: the comparison also passes for rejected ones."""
     kind, values = [*COLUMNS, *OLD_COLUMNS][at]
     table = Table([replace(kind, name="c")], old=at >= len(COLUMNS))
     accepted = []
@@ -382,8 +383,8 @@ def test_every_column_alone(at: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 8, 9, 255, 256, 257, 4096])
-def test_wide_rows(columns: int) -> None:
-    """More columns than a count of one byte; values beyond offsets of one byte and of two."""
+def test_variants_of_wide_rows_match_python(columns: int) -> None:
+    """Column counts exceed one byte, and value offsets exceed one and two bytes."""
     schemas = [ColumnSchema(f"c{at}", "varbinary", 300) for at in range(columns)]
     table = Table(schemas)
     bitmap = bytes((columns + 7) // 8)
@@ -392,10 +393,10 @@ def test_wide_rows(columns: int) -> None:
         assert table.check(bitmap + value * columns)
 
 
-def test_a_row_of_the_largest_size() -> None:
-    """Spark's limit, and one byte more: the Python implementation says what is wrong."""
+def test_row_variant_over_the_spark_size_limit_is_rejected() -> None:
+    """One byte over the limit, the kernel rejects the row, and Python raises the error."""
     table = Table([ColumnSchema("c", "longblob")])
-    # Header, count, id, two offsets of four bytes; header and length of the blob.
+    # 11 is header, count, id, and two offsets of four bytes; 5 is the blob's header and length.
     size = variant.SIZE_LIMIT - 11 - 5
     image = b"\x00" + size.to_bytes(4, "little") + bytes(size)
     made = table.kernel.variant(image)
@@ -409,8 +410,8 @@ def test_a_row_of_the_largest_size() -> None:
 
 
 @pytest.mark.parametrize("head", [5, 15], ids=["text", "array"])
-def test_a_document_of_the_largest_size(head: int) -> None:
-    """A long text's header and length; and an array's header, count and two offsets around it."""
+def test_document_variant_over_the_spark_size_limit_is_rejected(head: int) -> None:
+    """`head` is a text's header and length; an array adds header, count, and two offsets."""
     size = variant.SIZE_LIMIT - head
     for length in (size, size + 1):
         text = "x" * length
@@ -427,7 +428,7 @@ def test_a_document_of_the_largest_size(head: int) -> None:
 
 
 class BothImplementations(VariantPayload):
-    """The Python implementation's payload, which has the kernel write each image as well."""
+    """The Python payload, which also compares each image with the kernel's encoding."""
 
     __slots__ = ("_kernels", "images")
 
@@ -449,7 +450,7 @@ class BothImplementations(VariantPayload):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_logs(scenario: str) -> None:
+def test_variants_of_captured_logs_match_python(scenario: str) -> None:
     described, events = load(scenario)
     sides: list[BothImplementations] = []
 

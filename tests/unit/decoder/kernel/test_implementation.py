@@ -1,4 +1,4 @@
-"""Which implementation is loaded: asked for, missing, misspelt; in processes of their own."""
+"""Selection of the implementation: requested, missing or misspelled, each in a new process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(implementation())
 
 
 def ask(asked: str | None, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A process that asks for its implementation nine times."""
+    """Run a process that requests its implementation in eight threads, and then prints it."""
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if asked is not None:
         environment[VARIABLE] = asked
@@ -51,13 +51,15 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
 
-def test_python_can_be_asked_for() -> None:
+def test_environment_variable_selects_the_python_implementation() -> None:
     asked = ask("python")
     assert (asked.stdout, asked.stderr) == ("python\n", "")
 
 
 @pytest.mark.parametrize("unset", [None, ""])
-def test_missing_kernel_is_told_once(without_kernel: Path, unset: str | None) -> None:
+def test_missing_kernel_warns_once_and_falls_back_to_python(
+    without_kernel: Path, unset: str | None
+) -> None:
     asked = ask(unset, without_kernel)
     assert asked.stdout == "python\n"
     assert asked.stderr.count("Warning") == 1
@@ -66,7 +68,7 @@ def test_missing_kernel_is_told_once(without_kernel: Path, unset: str | None) ->
     assert "C++17 compiler" in asked.stderr
 
 
-def test_missing_kernel_that_was_asked_for(without_kernel: Path) -> None:
+def test_requested_but_missing_kernel_raises_kernel_not_found_error(without_kernel: Path) -> None:
     asked = ask("c", without_kernel)
     assert asked.returncode == 1
     line = last_line(asked.stderr)
@@ -76,7 +78,9 @@ def test_missing_kernel_that_was_asked_for(without_kernel: Path) -> None:
     assert KERNEL_MODULES[0] in line
 
 
-def test_kernel_that_does_not_load(without_kernel: Path, tmp_path: Path) -> None:
+def test_unloadable_kernel_falls_back_to_python_unless_requested(
+    without_kernel: Path, tmp_path: Path
+) -> None:
     shutil.copytree(without_kernel, tmp_path, dirs_exist_ok=True)
     name = KERNEL_MODULES[0].rpartition(".")[2]
     (tmp_path / PACKAGE.name / "decoder/kernel" / f"{name}.so").write_bytes(b"no library")
@@ -87,7 +91,7 @@ def test_kernel_that_does_not_load(without_kernel: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("misspelt", ["C", "cython", "py", " c"])
-def test_misspelt(misspelt: str) -> None:
+def test_misspelled_implementation_raises_option_error(misspelt: str) -> None:
     asked = ask(misspelt)
     assert asked.returncode == 1
     assert last_line(asked.stderr) == (
@@ -97,7 +101,7 @@ def test_misspelt(misspelt: str) -> None:
     )
 
 
-def test_blocks_choose_for_themselves() -> None:
+def test_using_block_restores_the_previous_implementation() -> None:
     before = implementation()
     with using("python"):
         assert implementation() == "python"

@@ -1,4 +1,4 @@
-"""JSON texts as binary documents by both implementations: byte for byte, or the same refusal."""
+"""JSON texts as binary documents: equal bytes, or an error, in both implementations."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 PLAIN = RowParity(plan_of([column("json")]))
 TYPED = RowParity(plan_of([column("json")], typed_json=True))
-# Of a server from 8.0 on.
+# As of servers from 8.0 on, which show an integral DOUBLE as `5.0`.
 NEWER = RowParity(plan_of([column("json")], doubles_have_points=True))
 
-# What both read, and the kernel by itself.
+# Texts that the kernel encodes without the Python implementation.
 TEXTS = r"""
 null
 true
@@ -73,7 +73,7 @@ false
 {"a": 1, "a": 2}
 """.strip("\n").split("\n")
 
-# What the kernel leaves to the Python implementation, which reads some of it.
+# Texts that the kernel leaves to the Python implementation, which accepts some of them.
 ODD = [
     "",
     " ",
@@ -111,7 +111,7 @@ ODD = [
 
 
 def document_of(parity: RowParity, text: bytes) -> bytes | Exception:
-    """The document that both make of a text, or why they don't."""
+    """Return the document that both implementations make of a text, or their error."""
     parity.by_hand.clear()
     image = parity.encode_row(row([counted(text)]))
     if isinstance(image, bytes):
@@ -122,7 +122,7 @@ def document_of(parity: RowParity, text: bytes) -> bytes | Exception:
 
 
 def encoded(text: str) -> bytes:
-    """The document of a text that the kernel reads by itself."""
+    """Return the document of a text; the kernel must encode it without Python."""
     document = document_of(PLAIN, text.encode())
     assert isinstance(document, bytes), document
     assert not PLAIN.by_hand
@@ -130,28 +130,26 @@ def encoded(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts(text: str) -> None:
+def test_json_text_encodes_to_an_equal_document_in_both_implementations(text: str) -> None:
     shown = json_text(parse_json(encoded(text))) if '"a": 1, "a"' not in text else text
-    # Every digit is there still, whatever the type became.
-    assert json.loads(shown, parse_int=float, parse_float=float) == json.loads(
-        text, parse_int=float, parse_float=float
-    )
+    # Numbers with a point or an exponent are compared as floats: a DOUBLE has no more digits.
+    assert json.loads(shown) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:20]))
-def test_odd_texts(text: str) -> None:
+def test_kernel_falls_back_to_python_for_unusual_json_text(text: str) -> None:
     document_of(PLAIN, text.encode())
     assert PLAIN.by_hand
 
 
-def test_texts_that_are_not_utf8() -> None:
+def test_json_text_with_invalid_utf8_or_bom_is_rejected() -> None:
     for raw in (b'"\xff"', b'"\xc3"', b'"\xed\xa0\x80"', b'\xef\xbb\xbf"a"'):
         assert isinstance(document_of(PLAIN, raw), MalformedResultError)
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_types_that_matter(text: str) -> None:
-    """The kernel takes none for granted; what the text itself tells it uses."""
+def test_kernel_falls_back_to_python_only_for_untyped_json_numbers(text: str) -> None:
+    """The kernel uses only number types that the text shows; it assumes none."""
     document = document_of(TYPED, text.encode())
     assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
 
@@ -170,8 +168,10 @@ def test_types_that_matter(text: str) -> None:
         ("1e20", b"\x0b\x40\x8c\xb5\x78\x1d\xaf\x15\x44"),
     ],
 )
-def test_doubles_that_are_shown_with_a_point(text: str, document: bytes | None) -> None:
-    """5.0 may be a DOUBLE or a DECIMAL: the server is asked."""
+def test_json_number_of_possible_double_or_decimal_is_untyped_from_8_0_on(
+    text: str, document: bytes | None
+) -> None:
+    """5.0 can be a DOUBLE or a DECIMAL, so the server must be queried for its type."""
     found = document_of(NEWER, text.encode())
     if document is None:
         assert isinstance(found, UntypedNumbers)
@@ -181,7 +181,7 @@ def test_doubles_that_are_shown_with_a_point(text: str, document: bytes | None) 
 
 
 @pytest.mark.parametrize("kind", ["array", "object", "text"])
-def test_sizes_around_the_large_containers(kind: str) -> None:
+def test_json_documents_around_64_kib_encode_to_equal_values(kind: str) -> None:
     for size in (65_520, 65_525, *range(65_526, 65_540), 70_000, 200_000):
         filler = "x" * size
         texts = {
@@ -196,24 +196,24 @@ def test_sizes_around_the_large_containers(kind: str) -> None:
             assert parse_json(encoded(text)) == json.loads(text)
 
 
-def test_many_elements() -> None:
-    # Of numbers that stand in the head: 3 bytes each, behind 4.
+def test_json_containers_of_many_elements_encode_to_equal_values() -> None:
+    # The numbers are inline in the array's header: 3 bytes each, after 4 bytes.
     for count in (21_842, 21_843, 21_844, 65_535, 65_536):
         numbers = [at % 65_536 - 32_768 for at in range(count)]
         assert parse_json(encoded(json.dumps(numbers))) == numbers
-    # 12 bytes each with a key of five.
+    # Each member with its key of five bytes takes 12 bytes.
     for count in (5_460, 5_461, 5_462, 65_536):
         members = {f"{at:05}": -at % 32_768 for at in range(count)}
         assert parse_json(encoded(json.dumps(members))) == members
 
 
-def test_a_hundred_levels() -> None:
+def test_json_text_of_100_levels_encodes_to_equal_values() -> None:
     text = '{"a": [' * 50 + "1" + "]}" * 50
     assert parse_json(encoded(text)) == json.loads(text)
 
 
-def test_documents_between_other_columns() -> None:
-    """A document is longer than its text: what stands before it must not be lost."""
+def test_columns_around_longer_json_documents_are_kept() -> None:
+    """These documents are longer than their texts, but must not overwrite other columns."""
     parity = RowParity(plan_of([column("int"), column("json"), column("json"), column("int")]))
     for count in (1, 100, 5_000):
         text = "[" + ",".join(["1"] * count) + "]"
@@ -227,7 +227,7 @@ def test_documents_between_other_columns() -> None:
 
 
 @pytest.mark.parametrize("text", [text for text in TEXTS if len(text) < 80])
-def test_damage_is_told_alike(text: str) -> None:
+def test_damaged_json_text_gives_the_same_result_in_both_implementations(text: str) -> None:
     raw = text.encode()
     for at in range(len(raw)):
         for byte in b'0-.e"\\]{,:u \x00\xff':

@@ -28,7 +28,7 @@ VARCHAR, STRING, LONGLONG, DOUBLE = 15, 254, 8, 5
 
 
 def check(code: int, metadata: int, column: ColumnSchema, data: bytes, secret: bytes) -> None:
-    """Both read the value alike, or both reject it."""
+    """Check that both implementations mask the value equally, or both reject it."""
     unmasked = _values.column_program(code, metadata, column)
     assert unmasked is not None
     for mask in MASKS:
@@ -50,7 +50,7 @@ def check(code: int, metadata: int, column: ColumnSchema, data: bytes, secret: b
 
 
 @pytest.mark.parametrize("size", [16, 63, 64, 65, 200])
-def test_each_length_of_a_value_and_of_the_secret(size: int) -> None:
+def test_kernel_masks_values_and_secrets_of_many_lengths_like_python(size: int) -> None:
     random = Random(size)
     secret = random.randbytes(size)
     for length in (*range(140), 250):
@@ -63,12 +63,12 @@ def test_each_length_of_a_value_and_of_the_secret(size: int) -> None:
         check(STRING, 254 << 8 | 70, PADDED, length.to_bytes(1, "little") + raw, secret)
 
 
-def test_numbers_invalid_texts_and_cut_values() -> None:
+def test_kernel_masks_integers_like_python_and_rejects_invalid_texts() -> None:
     unsigned = ColumnSchema("c", "bigint", unsigned=True)
     for number in (0, 7, 12_345, (1 << 64) - 1):
         check(LONGLONG, 0, unsigned, number.to_bytes(8, "little"), b"k" * 16)
     for data in (b"", b"\x05", b"\x05\x00abc", b"\x02\x00\xff\xfe", b"\x03\x00\xed\xa0\x80"):
         unmasked = _values.column_program(VARCHAR, 300, TEXT)
         program = _values.masked_program(unmasked, "Hash", 0, b"k" * 16)
-        # Python decodes what the kernel rejects, or raises the error.
+        # The kernel rejects such values; Python then decodes them or raises the error.
         assert _values.json_text(program, data, 0) is None

@@ -1,4 +1,4 @@
-"""Rows of a result by both implementations: the same images, byte for byte, or the same error."""
+"""Result rows encoded by both implementations: equal row images, or the same error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded
 from pyspark_mysqlbinlog.errors import MalformedResultError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# What the decoder reads as 0, and no server writes: -0 of a DECIMAL.
+# A DECIMAL of -0: the decoder reads it as 0, and no server writes it.
 _MINUS_ZERO = "7fffffff"
 STORED = [
     (described, bytes.fromhex(stored))
@@ -33,7 +33,7 @@ def _stored_row(parity: RowParity, *stored: bytes | None) -> bytes:
     return row([None if raw is None else result_value(each, raw) for each, raw in columns])
 
 
-def test_kinds_have_equal_numbers_in_both_implementations() -> None:
+def test_result_column_kinds_have_equal_numbers_in_both_implementations() -> None:
     from pyspark_mysqlbinlog.decoder.kernel import _result_rows
 
     kernel = {kind.name.upper(): int(kind) for kind in _result_rows.Kind}
@@ -44,7 +44,7 @@ def test_kinds_have_equal_numbers_in_both_implementations() -> None:
 
 
 @pytest.mark.parametrize(("described", "stored"), STORED, ids=lambda each: repr(each)[:60])
-def test_a_value_is_stored_as_in_the_log(described: ColumnSchema, stored: bytes) -> None:
+def test_result_value_is_encoded_as_in_the_binlog(described: ColumnSchema, stored: bytes) -> None:
     parity = _parity(described)
     payload = _stored_row(parity, stored)
     assert parity.encode_row(payload) == b"\xfe" + stored
@@ -52,7 +52,7 @@ def test_a_value_is_stored_as_in_the_log(described: ColumnSchema, stored: bytes)
     assert not parity.by_hand
 
 
-def test_nulls_in_every_place() -> None:
+def test_nulls_of_any_result_column_are_set_in_the_null_bitmap() -> None:
     for count in range(1, 20):
         parity = _parity(*[column("tinyint")] * count)
         for nulls in [set(), set(range(count)), *({at} for at in range(count))]:
@@ -64,14 +64,14 @@ def test_nulls_in_every_place() -> None:
             )
             assert parity.encode_row(row(values)) == image
         assert not parity.by_hand
-        # A NULL of a column that is not there.
+        # A null bit after the last column.
         payload = bytearray(row([b"x"] * count))
         if (count + 2) % 8:
             payload[(count + 9) // 8] |= 0x80
             assert isinstance(parity.encode_row(bytes(payload)), MalformedResultError)
 
 
-def test_excluded_columns() -> None:
+def test_excluded_result_columns_are_not_encoded_and_must_be_null() -> None:
     parity = RowParity(
         plan_of([column("int"), text("text"), column("json")], excluded=frozenset({1, 2}))
     )
@@ -80,7 +80,7 @@ def test_excluded_columns() -> None:
     assert isinstance(parity.encode_row(row([b"abcd", b"\x01x", None])), MalformedResultError)
 
 
-def test_a_row_of_every_column() -> None:
+def test_result_row_of_every_type_is_encoded_and_rejected_if_cut_or_extended() -> None:
     stored = dict(STORED)
     parity = _parity(*stored)
     image = bytes((len(stored) + 7) // 8 - 1) + (0xFF << len(stored) % 8 & 0xFF).to_bytes(1, "big")
@@ -92,7 +92,7 @@ def test_a_row_of_every_column() -> None:
     assert isinstance(parity.encode_row(payload + b"\x00"), MalformedResultError)
 
 
-def test_every_end_of_the_buffer() -> None:
+def test_result_buffer_cut_anywhere_encodes_its_complete_rows() -> None:
     parity = _parity(column("int"), text("varchar", 10))
     rows = [
         row([pack, text]) for pack, text in ((b"1234", b"\x02ab"), (b"5678", None), (None, None))
@@ -110,16 +110,16 @@ def test_every_end_of_the_buffer() -> None:
 
 
 @pytest.mark.parametrize("end", [END, _ERROR])
-def test_what_is_no_row_is_left(end: bytes) -> None:
+def test_packet_that_ends_the_result_rows_is_not_consumed(end: bytes) -> None:
     parity = _parity(column("int"))
     first = packet(row([b"1234"]))
     assert parity.encode(first + packet(end)) == Encoded(len(first), 1, b"\xfe1234", True)
     assert parity.encode(packet(end)) == Encoded(0, 0, b"", True)
-    # Not before it is all there: the error says why.
+    # An incomplete packet does not end the rows: the whole error is needed.
     assert parity.encode(packet(end)[:-1]) == Encoded(0, 0, b"", False)
 
 
-def test_a_row_of_many_packets_is_left() -> None:
+def test_result_row_of_several_packets_is_not_consumed() -> None:
     parity = _parity(text("longtext"))
     first = packet(row([b"\x01a"]))
     for rest in (b"\xff\xff\xff\x01\x00", b"\xff\xff\xff\x01" + bytes(0xFFFFFF)):
@@ -128,13 +128,13 @@ def test_a_row_of_many_packets_is_left() -> None:
         )
 
 
-def test_a_packet_without_a_payload() -> None:
+def test_empty_packet_is_rejected_once_more_bytes_follow() -> None:
     parity = _parity(column("int"))
     assert parity.encode(b"\x00\x00\x00\x01") == Encoded(0, 0, b"", False)
     assert isinstance(parity.encode(b"\x00\x00\x00\x01\x00"), MalformedResultError)
 
 
-def test_so_many_images_at_a_time() -> None:
+def test_one_encode_returns_row_images_up_to_the_byte_limit() -> None:
     parity = _parity(text("mediumtext"))
     payload = row([b"\xfc\xff\x0f" + bytes(0x0FFF)])
     found = parity.encode(packet(payload) * 20)
@@ -142,7 +142,7 @@ def test_so_many_images_at_a_time() -> None:
     assert found.rows == IMAGES_BYTES // 0x1000
     assert len(found.images) >= IMAGES_BYTES
     assert not parity.by_hand
-    # A row that is larger comes whole.
+    # A row larger than the limit is returned whole.
     large = row([b"\xfd" + (2 << 20).to_bytes(3, "little") + bytes(2 << 20)])
     found = parity.encode(packet(large) * 2)
     assert isinstance(found, Encoded)
@@ -150,8 +150,10 @@ def test_so_many_images_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("described", COLUMNS, ids=lambda each: repr(each)[:60])
-def test_damage_is_told_alike(described: ColumnSchema) -> None:
-    """Every byte of a row changed in many ways; most are no values any more, some are others."""
+def test_damaged_result_row_gives_the_same_result_in_both_implementations(
+    described: ColumnSchema,
+) -> None:
+    """Every byte is replaced by others: most rows become invalid, some get other values."""
     parity = _parity(described, column("tinyint"))
     sizes = (parity.plan.columns[0].size,)
     stored = [raw for kind, raw in STORED if kind == described] or [_zeros(parity, *sizes)]
@@ -169,7 +171,7 @@ def test_damage_is_told_alike(described: ColumnSchema) -> None:
 
 
 def _zeros(parity: RowParity, size: int) -> bytes:
-    """A stored value of a column that the table of values does not have."""
+    """Return a stored value for a column type that VALUES does not contain."""
     selected = parity.plan.columns[0]
     match selected.kind:
         case Kind.DECIMAL:
@@ -180,7 +182,7 @@ def _zeros(parity: RowParity, size: int) -> bytes:
             return bytes(size)
 
 
-def test_choice_of_implementation() -> None:
+def test_row_images_use_the_selected_implementation() -> None:
     plan = plan_of([column("int")])
     with using("python"):
         assert isinstance(row_images(plan), RowImages)

@@ -1,4 +1,4 @@
-"""The compiled scan and Python's: the same events kept, boundaries and errors."""
+"""The compiled scan compared with Python: equal kept events, boundaries and errors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from helpers.parity.scan_parity import (
     always,
     by_both,
     by_scan,
+    captures,
     compare,
     framed,
     in_format,
-    wants,
 )
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
@@ -44,62 +44,63 @@ LOGS = sorted(CAPTURED.glob("*.binlog"))
 
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_captured_logs(path: Path, packets: bool) -> None:
-    """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
+def test_kernel_scan_of_captured_logs_matches_python(path: Path, packets: bool) -> None:
+    """Read in small and large pieces and buffers, with all tables captured, or some."""
     raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Captures] = [lambda *_: True, lambda *_: False]
     filters += [
         lambda *name, salt=salt: bool(zlib.crc32(f"{salt}{name}".encode()) & 1) for salt in "ab"
     ]
-    for wanted in filters:
+    for captured in filters:
         for size, capacity in ((1 << 20, 1 << 20), (1 << 20, 700), (333, 1 << 16), (64, 64)):
-            compare(data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity)
+            compare(data, packets=packets, captured=captured, sizes=always(size), capacity=capacity)
     if len(data) < 20_000:
-        compare(data, packets=packets, wanted=filters[2], sizes=always(1), capacity=4096)
+        compare(data, packets=packets, captured=filters[2], sizes=always(1), capacity=4096)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_compressed_logs(path: Path, packets: bool, tmp_path: Path) -> None:
-    """The same with whole transactions in payloads: small ones are scanned, others read."""
+def test_kernel_scan_of_compressed_logs_matches_python(
+    path: Path, packets: bool, tmp_path: Path
+) -> None:
+    """Whole transactions are in payloads: the kernel scans small ones, Python the others."""
     raws = raws_in(repacked(path, tmp_path))
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Captures] = [
         lambda *_: True,
         lambda *name: bool(zlib.crc32(f"a{name}".encode()) & 1),
     ]
-    for wanted in filters:
+    for captured in filters:
         for size, capacity in ((1 << 20, 1 << 20), (333, 1 << 16), (64, 64)):
             found = compare(
-                data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity
+                data, packets=packets, captured=captured, sizes=always(size), capacity=capacity
             )
-            if capacity == 1 << 20 and wanted is filters[0] and not found.error:
+            if capacity == 1 << 20 and captured is filters[0] and not found.error:
                 payloads = [raw for raw in raws if raw[4] == T.TRANSACTION_PAYLOAD_EVENT]
                 assert len(payloads) <= sum(len(run.ends) for run in found.runs) + found.left
 
 
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
-def test_most_of_a_log_makes_no_event(name: str) -> None:
-    """Behind the first meeting of its tables; else the scan would be no use."""
+def test_kernel_scan_creates_fewer_events_than_the_log_has(name: str) -> None:
     raws = raws_in(CAPTURED / f"{name}.001.binlog")
-    found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
+    found = compare(b"".join(raws), packets=False, captured=lambda *_: True, capacity=1 << 20)
     assert found.runs
     assert found.left < len(raws)
 
 
-def test_many_transactions_make_no_events() -> None:
+def test_kernel_scan_creates_events_only_until_each_table_is_known() -> None:
     log = LogBuilder().format_description()
     for n in range(1000):
         log.begin(gtid=n).rows(n % 3, "tux"[n % 3], n).xid()
     found = compare(framed(log.raws), packets=True)
-    # The format, and the first transaction that names a table.
+    # The FORMAT_DESCRIPTION, and the first transaction of each of the three tables.
     assert found.left <= 1 + 3 * 5
     assert len(found.places) == 1000
     assert 300 < len(found.kept) / 5 < 1000
 
 
-def test_a_long_transaction_makes_no_events() -> None:
+def test_kernel_scan_of_a_long_transaction_creates_few_events() -> None:
     log = LogBuilder().format_description().begin(gtid=1)
     for n in range(2000):
         if n % 7 == 0:
@@ -113,8 +114,8 @@ def test_a_long_transaction_makes_no_events() -> None:
 
 
 @pytest.mark.parametrize("whole_maps", [True, False])
-def test_table_maps_that_somebody_looks_at(whole_maps: bool) -> None:
-    """Those of wanted tables come as events until an equal one was learnt."""
+def test_kernel_scan_creates_more_events_with_whole_maps(whole_maps: bool) -> None:
+    """Whole maps of captured tables become events until the scanner knows an equal map."""
     log = LogBuilder().format_description()
     for table_id in (1, 1, 2, 1, 2, 3):
         log.begin().rows(table_id, "t", 1).rows(9, "x", 1).xid()
@@ -122,15 +123,15 @@ def test_table_maps_that_somebody_looks_at(whole_maps: bool) -> None:
     assert (found.left > 8) == whole_maps
 
 
-def test_from_a_socket() -> None:
-    """The stream of a real connection, written in pieces of odd sizes."""
+def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
+    """The events come over a real socket, written in pieces of uneven sizes."""
     log = LogBuilder().format_description()
     for n in range(3000):
         log.begin().rows(1, "t", n).rows(2, "x", n).xid()
     log.begin().rows(1, "t", *range(100_000)).xid()
     raws = log.raws
     data = framed(raws) + b"\x01\x00\x00\x00\xfe"
-    expected = by_both(data, EventReader(FILE, 4), EventFilter(wants), packets=True)
+    expected = by_both(data, EventReader(FILE, 4), EventFilter(captures), packets=True)
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -147,13 +148,13 @@ def test_from_a_socket() -> None:
     with ours:
         ours.settimeout(20)
         stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF, at_end=lambda: None)
-        found = by_scan(stream, EventReader(FILE, 4), EventFilter(wants))
+        found = by_scan(stream, EventReader(FILE, 4), EventFilter(captures))
     peer.join()
     assert found.told == expected.told
     assert found.left < 20
 
 
-def test_gtids_of_any_length_and_systems_own_tables() -> None:
+def test_kernel_scan_of_gtids_of_any_length_and_system_tables_matches_python() -> None:
     log = LogBuilder()
     for n in range(3):
         log.add(T.GTID_LOG_EVENT, gtid_body(n)[: 25 + n]).query("BEGIN")
@@ -164,7 +165,7 @@ def test_gtids_of_any_length_and_systems_own_tables() -> None:
     assert found.left < 10
 
 
-def test_nothing_is_read_where_nothing_is_open() -> None:
+def test_scanner_without_an_open_chunk_raises_value_error() -> None:
     scanner = kernel.Scanner(whole_maps=False)
     reads = [scanner.scan_transactions, scanner.skip_rows, scanner.statement]
     for read in reads:
@@ -177,8 +178,8 @@ def test_nothing_is_read_where_nothing_is_open() -> None:
     assert (scanner.stop, scanner.statement()) == ("more", [])
 
 
-def test_a_position_that_wraps_at_4_gib() -> None:
-    """log_pos has 32 bits; the event that ends at 0 of them is the Python implementation's."""
+def test_kernel_scan_across_the_4_gib_position_matches_python() -> None:
+    """log_pos has 32 bits; an event that ends where it is 0 is left to Python."""
     log = LogBuilder(pos=(1 << 32) - 700)
     for n in range(20):
         log.begin().rows(1, "t", n).xid()
@@ -192,7 +193,7 @@ def test_a_position_that_wraps_at_4_gib() -> None:
     assert found.left < 15
 
 
-def test_no_run_goes_beyond_a_limit() -> None:
+def test_scan_runs_end_at_the_last_boundary_within_the_limit() -> None:
     log = LogBuilder().format_description()
     for n in range(50):
         log.begin().rows(1, "t", n).xid()
@@ -204,7 +205,7 @@ def test_no_run_goes_beyond_a_limit() -> None:
         assert places[9] <= runs[-1].end <= limit
 
 
-def test_a_run_ends_behind_the_rows_event_where_it_is_asked_to() -> None:
+def test_scan_run_ends_after_the_first_rows_event_at_the_requested_position() -> None:
     log = LogBuilder().format_description().begin().rows(1, "t", 1)
     for n in range(100):
         log.rows(1, "t", n)

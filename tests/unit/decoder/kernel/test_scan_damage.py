@@ -1,4 +1,4 @@
-"""The compiled scan of damaged logs: the same error at the same place as in Python."""
+"""The compiled scan of damaged logs: the same error at the same position as in Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED, raws_in
-from helpers.parity.scan_parity import always, compare, framed, wants_half
+from helpers.parity.scan_parity import always, captures_half, compare, framed
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
 
 
@@ -23,7 +23,7 @@ def flipped(data: bytes, chance: random.Random) -> bytes:
 
 
 def with_checksums(raws: Iterable[bytes]) -> list[bytes]:
-    """Damaged events whose checksums are right again, so that the damage goes further."""
+    """Return damaged events with valid checksums, so that other checks must find the damage."""
     return [raw[:-4] + zlib.crc32(raw[:-4]).to_bytes(4, "little") for raw in raws]
 
 
@@ -32,7 +32,7 @@ SMALL = ["transactions.001", "numbers.001", "rotations.001", "gtid_no_checksum.0
 
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_flipped_bits(name: str, packets: bool) -> None:
+def test_kernel_scan_of_logs_with_flipped_bits_matches_python(name: str, packets: bool) -> None:
     raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(f"{name}{packets}")
     data = framed(raws) if packets else b"".join(raws)
@@ -41,14 +41,14 @@ def test_flipped_bits(name: str, packets: bool) -> None:
         damaged = flipped(data, chance)
         size = chance.choice([100, 1000, 1 << 20])
         found = compare(
-            damaged, packets=packets, wanted=lambda *_: True, sizes=always(size), capacity=3000
+            damaged, packets=packets, captured=lambda *_: True, sizes=always(size), capacity=3000
         )
         errors.add(found.error.partition(":")[0])
     assert len(errors - {""}) > 1
 
 
 @pytest.mark.parametrize("name", SMALL[:3])
-def test_flipped_bits_under_right_checksums(name: str) -> None:
+def test_kernel_scan_of_flipped_bits_under_valid_checksums_matches_python(name: str) -> None:
     raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(name)
     errors = set()
@@ -58,12 +58,12 @@ def test_flipped_bits_under_right_checksums(name: str) -> None:
         damaged[at] = with_checksums([flipped(raws[at], chance)])[0]
         packets = chance.random() < 0.5
         data = framed(damaged) if packets else b"".join(damaged)
-        errors.add(compare(data, packets=packets, wanted=wants_half).error.partition(":")[0])
+        errors.add(compare(data, packets=packets, captured=captures_half).error.partition(":")[0])
     assert len(errors - {""}) > 2
 
 
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
-def test_cut_at_every_byte(packets: bool) -> None:
+def test_kernel_scan_of_a_log_cut_at_every_byte_matches_python(packets: bool) -> None:
     log = LogBuilder().format_description()
     log.begin(gtid=1).rows(1, "t", 1).xid().begin(gtid=2).rows(1, "t", 1).rows(2, "x", 2).xid()
     data = framed(log.raws) if packets else b"".join(log.raws)
@@ -72,8 +72,8 @@ def test_cut_at_every_byte(packets: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_events_dropped_doubled_and_reordered(seed: int) -> None:
-    """With right positions and checksums: what the filter has to refuse."""
+def test_kernel_scan_of_dropped_doubled_and_reordered_events_matches_python(seed: int) -> None:
+    """Positions and checksums are valid, so only the filter can reject the log."""
     chance = random.Random(seed)
     name = chance.choice(["transactions.001", "numbers.001", "statements.001", "rotations.002"])
     events = [
@@ -101,7 +101,7 @@ def test_events_dropped_doubled_and_reordered(seed: int) -> None:
     compare(
         data,
         packets=packets,
-        wanted=lambda *name: not salt or bool(zlib.crc32(f"{salt}{name}".encode()) & 1),
+        captured=lambda *name: not salt or bool(zlib.crc32(f"{salt}{name}".encode()) & 1),
         sizes=always(size),
         capacity=chance.choice([500, 5000, 1 << 16]),
     )

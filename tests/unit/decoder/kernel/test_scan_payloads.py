@@ -1,4 +1,4 @@
-"""Payloads that a scan meets among other transactions: sizes, and what they may be part of."""
+"""TRANSACTION_PAYLOAD events in the compiled scan: sizes, and incomplete transactions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WHOLE = inner([BEGIN, MAP, rows(*range(5000)), XID])
 
 
 def in_payload(log: LogBuilder, number: int, *bodies: bytes) -> None:
-    """A transaction of GTID and payloads."""
+    """Add a transaction that consists of a GTID and payloads."""
     log.add(T.GTID_LOG_EVENT, gtid_body(number))
     for body in bodies:
         log.add(T.TRANSACTION_PAYLOAD_EVENT, body)
 
 
 def scanned(log: LogBuilder) -> kernel.Scanner:
-    """A scan of all but the FORMAT_DESCRIPTION, by a scanner that knows the table."""
+    """Return a scanner that knows the table and has scanned all but the FORMAT_DESCRIPTION."""
     scanner = kernel.Scanner(whole_maps=False)
     scanner.learn(MAP.body, True)
     scanner.open(
@@ -51,7 +51,7 @@ def scanned(log: LogBuilder) -> kernel.Scanner:
 
 
 @pytest.mark.skipif(not kernel.has_zstd(), reason="libzstd.so.1 is not installed")
-def test_small_payloads_of_known_tables_make_no_events() -> None:
+def test_small_payloads_of_known_tables_are_scanned_without_events() -> None:
     log = LogBuilder().format_description()
     for number in range(1, 4):
         in_payload(log, number, payload_body(WHOLE))
@@ -77,7 +77,7 @@ def test_wrong_decompressed_size_stops_the_scan_before_its_transaction(
     assert found.pos <= behind
 
 
-def test_payload_among_plain_transactions_keeps_a_run_within_a_task() -> None:
+def test_scan_run_with_a_payload_stays_within_the_inline_bytes_of_a_task() -> None:
     log = LogBuilder().format_description()
     log.begin(1).rows(1, "t", 1).xid()
     in_payload(log, 2, payload_body(inner([BEGIN, MAP, *[rows(*[7] * 1600)] * 90, XID])))
@@ -97,12 +97,12 @@ def test_payload_among_plain_transactions_keeps_a_run_within_a_task() -> None:
     ],
     ids=["two payloads", "two payloads with one map", "no end"],
 )
-def test_both_implementations_reject_a_payload_that_is_no_whole_transaction(
+def test_payload_without_a_whole_transaction_is_rejected_by_both_implementations(
     bodies: Iterable[Iterable[RawEvent]],
 ) -> None:
     log = LogBuilder().format_description()
     log.begin(1).rows(1, "t", 1).xid()
     in_payload(log, 2, *(payload_body(inner(each)) for each in bodies))
     log.begin(3).rows(1, "t", 2).xid()
-    found = compare(b"".join(log.raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
+    found = compare(b"".join(log.raws), packets=False, captured=lambda *_: True, capacity=1 << 20)
     assert "TRANSACTION_PAYLOAD" in str(found.error)

@@ -1,4 +1,4 @@
-"""The compiled scan of any log that hypothesis can think of."""
+"""The compiled scan of random logs from Hypothesis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,
@@ -123,7 +123,7 @@ def add(log: LogBuilder, what: str, value: Any) -> None:
 )
 @settings(max_examples=100)
 @pytest.mark.sample(2, of=6)
-def test_any_log(
+def test_kernel_scan_of_random_logs_matches_python(
     events: list[tuple[str, Any]],
     choices: tuple[bool, bool, bool],
     sizes: list[int],

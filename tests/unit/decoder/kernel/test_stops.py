@@ -1,4 +1,4 @@
-"""Where the compiled decode loop stops, and the Python decoder beside it goes on."""
+"""Events at which the compiled decode loop falls back to the Python decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - it says that the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
 from helpers.logs.events import gtid_body, query_body
 from helpers.logs.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
 from helpers.parity.decode_parity import KINDS, Parity, Payloads
@@ -32,8 +32,8 @@ from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
-def test_schema_changes_between_rows_of_one_table_map() -> None:
-    """A relabelled ENUM, whose table map is the same."""
+def test_schema_change_under_one_table_map_applies_to_later_rows() -> None:
+    """The ENUM gets other labels; the table map does not contain them and stays the same."""
     enum = ColumnSchema("e", "enum", labels=("a", "b"), charset="utf8mb4")
     log = RowLog()
     log.table_map([(enum, 0)])
@@ -61,7 +61,7 @@ def truncates(event: Event) -> list[StatementRow]:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 4, 16_384])
-def test_statements_come_between_rows(batch_rows: int) -> None:
+def test_kernel_decode_of_statement_rows_between_changes_matches_python(batch_rows: int) -> None:
     log = RowLog()
     for number in range(40):
         log.add(EventType.GTID_LOG_EVENT, gtid_body(number))
@@ -82,10 +82,10 @@ def test_statements_come_between_rows(batch_rows: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("every", [1, 2, 50, 200])
-def test_tables_that_the_loop_has_no_plan_for(
+def test_tables_without_a_kernel_plan_are_decoded_in_python(
     kind: str, every: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are the Python decoder's, which keeps the events for a while."""
+    """The decoder also decodes other tables in Python for a while after such a table."""
     make = plan_module.table_plan
 
     def some(loop: Any, plan: Any, sides: Any) -> Any:
@@ -104,17 +104,16 @@ def test_tables_that_the_loop_has_no_plan_for(
     found = Parity(schemas, Payloads(kind)).assert_same(log.events)
     assert len(by_hand) >= 600 // every
     if every == 200:
-        # Not one small batch for each turn, and most rows by the loop.
+        # There are few batches, and the loop decodes most rows.
         assert len(found.sizes) <= 7
         assert len(by_hand) < 250
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("batch_rows", [1, 3, 16_384])
-def test_rows_from_the_middle_of_an_event(
+def test_kernel_falls_back_to_python_at_an_unreadable_row_without_losing_rows(
     kind: str, batch_rows: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The loop stops in front of the very row that it can't read, and forgets none before it."""
     make = _values.column_program
 
     def without_last_label(code: int, metadata: int, schema: Any, excluded: bool = False) -> Any:
@@ -140,7 +139,7 @@ def test_rows_from_the_middle_of_an_event(
     schema = TableSchema("d", "t", (text, date, enum))
     Parity([schema], Payloads(kind), batch_rows=batch_rows).assert_same(log.events)
     assert by_hand
-    # One that nobody can read: what comes before it is there.
+    # A row that is unreadable in both implementations: all rows before it are returned.
     log.rows(WRITE, 3, *rows[:10], bytes([0, 0]) + bytes(3) + b"\x04")
     parity = Parity([schema], Payloads(kind), batch_rows=1)
     found = parity.assert_same(log.events)
@@ -148,12 +147,11 @@ def test_rows_from_the_middle_of_an_event(
     assert sum(found.sizes) == 30 + 11 + 30 + 10
 
 
-def test_only_the_last_table_maps_are_known() -> None:
-    """The bound of the registry is the same, whoever counts."""
+def test_table_map_registry_has_the_same_bound_in_both_implementations() -> None:
     log = RowLog()
     for table_id in range(10, 1034):
         ints(table_id, table_id=table_id, log=log)
-    ints(5, table_id=10, log=log)  # used again, so that 11 is the oldest
+    ints(5, table_id=10, log=log)  # used again, so that 11 is the least recently used
     ints(6, table_id=2000, log=log)
     log.rows(WRITE, 1, int_row(7), table_id=10)
     Parity([T], Payloads("json")).assert_same(log.events)
@@ -162,8 +160,8 @@ def test_only_the_last_table_maps_are_known() -> None:
     assert isinstance(found.error, MalformedEventError)
 
 
-def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that has more tables than it keeps open gives a table a new id each time."""
+def test_kernel_makes_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server with more tables than its table cache gives a table a new id at each opening."""
     made: list[object] = []
     make = plan_module.table_plan
 
@@ -183,10 +181,10 @@ def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 2 * len(KINDS)
 
 
-def test_one_refusal_for_all_ids_of_a_table(
+def test_refused_kernel_plan_is_requested_once_for_all_ids_of_a_table(
     by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such rows come in whole batches, and their plan is asked for once."""
+    """The rows are not split into a batch for each id."""
     asked: list[object] = []
 
     def refusing(loop: Any, plan: Any, sides: Any) -> None:
@@ -202,8 +200,10 @@ def test_one_refusal_for_all_ids_of_a_table(
     assert len(by_hand) == 1000 * len(KINDS)
 
 
-def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table map is the same, and the loop knows the new labels."""
+def test_refused_kernel_plan_is_requested_again_after_a_schema_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The table map stays the same, but here only the schema after the change gets a plan."""
     enum = ColumnSchema("e", "enum", labels=("a",), charset="utf8mb4")
     log = RowLog()
     for table_id in range(10, 14):
@@ -221,15 +221,15 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
         return made[-1]
 
     monkeypatch.setattr(decoder_module, "table_plan", some)
-    # Batches of one row, so that the loop is asked again each time.
+    # Batches of one row, so that the decoder returns to the loop after each row.
     lookup = ByPosition(before, change, after)
     parity = Parity([before], Payloads("json"), lookup=lookup, batch_rows=1)
     assert parity.assert_same(log.events).sizes == [1] * 4
     assert [each is None for each in made] == [True, False]
 
 
-def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A range of many files, each with its own table ids."""
+def test_kernel_decoder_keeps_no_state_of_earlier_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The range has 100 files, each with its own table id."""
     ranges: list[Any] = []
     decode = decoder_module._Range.decode
 
@@ -250,7 +250,7 @@ def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch)
     assert [len(each) for each in kept] == [1]
 
 
-def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_plan_is_made_without_copying_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ints(*range(1000))
     seen: list[int] = []
     make = decoder_module._Range._make_plan
@@ -264,7 +264,7 @@ def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == [6]
 
 
-def test_table_ids_of_another_file() -> None:
+def test_table_id_of_another_file_is_rejected_by_both_implementations() -> None:
     log = ints(1)
     later = RowLog(4, "mysql-bin.000004")
     later.rows(WRITE, 1, int_row(2))
@@ -279,7 +279,7 @@ def test_table_ids_of_another_file() -> None:
     assert isinstance(found.error, MalformedEventError)
 
 
-def test_table_id_with_another_table() -> None:
+def test_kernel_decode_of_a_reused_table_id_matches_python() -> None:
     log = ints(1, 2)
     log.table_map([(ColumnSchema("c", "smallint"), 0)], "u")
     log.rows(WRITE, 1, b"\x00\x01\x02")
@@ -289,7 +289,7 @@ def test_table_id_with_another_table() -> None:
         assert sum(Parity(schemas, Payloads(kind)).assert_same(log.events).sizes) == 4
 
 
-def test_wrong_rows_events() -> None:
+def test_malformed_rows_events_give_the_same_error_in_both_implementations() -> None:
     head = bytes.fromhex("070000000000")
     bodies = [
         "", "0100", "01000000", "01000100", "0100ffff", "01000200", "010002000201ff", "01000200fb",
@@ -305,7 +305,7 @@ def test_wrong_rows_events() -> None:
     assert refused >= 6 * (len(bodies) - 2)
 
 
-def test_file_without_a_number() -> None:
+def test_file_without_an_ordinal_is_rejected_by_both_implementations() -> None:
     log = ints(1, log=RowLog(file="copy.binlog"))
 
     def refuses(file: str) -> int:
@@ -318,8 +318,7 @@ def test_file_without_a_number() -> None:
     assert found.sizes == [1]
 
 
-def test_more_columns_than_promised_in_images_that_have_them() -> None:
-    """An image without the new column is read; one with it stops the read, after the rows."""
+def test_image_with_a_column_missing_from_the_struct_stops_after_earlier_rows() -> None:
     both = [(INT, 0), (ColumnSchema("d", "int"), 0)]
     log = RowLog()
     log.table_map(both)
@@ -333,19 +332,19 @@ def test_more_columns_than_promised_in_images_that_have_them() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 18, 19, 20])
-def test_block_that_is_cut_short(cut: int) -> None:
+def test_truncated_block_raises_malformed_event_error(cut: int) -> None:
     (block,) = pack_events(ints(1).events)
     parity = Parity([T], Payloads("json"))
     with pytest.raises(MalformedEventError, match=r"cut short.*at mysql-bin\.000003"):
         raise parity.kernel([block._replace(data=block.data[:-cut])]).error or AssertionError
-    # Where the Python decoder has the events: behind a statement's row.
+    # After a statement row, where the Python decoder reads the events.
     log = RowLog()
     log.add(EventType.QUERY_EVENT, query_body("truncate table t"))
     (behind,) = pack_events(ints(1, log=log).events)
     statements = Parity([T], Payloads("json"), statement_rows=truncates)
     with pytest.raises(MalformedEventError, match="cut short"):
         raise statements.kernel([behind._replace(data=behind.data[:-cut])]).error or AssertionError
-    # A length below that of a header, and one beyond everything.
+    # Event lengths below that of a header, and one beyond the block.
     for length in (0, 18, 1 << 31):
         data = bytearray(block.data)
         data[9:13] = length.to_bytes(4, "little")
@@ -353,8 +352,8 @@ def test_block_that_is_cut_short(cut: int) -> None:
             raise parity.kernel([block._replace(data=bytes(data))]).error or AssertionError
 
 
-def test_events_that_were_compressed_in_the_log() -> None:
-    """They are larger than what they took there, and each lies in a block of its own."""
+def test_kernel_decode_of_events_compressed_in_the_binlog_matches_python() -> None:
+    """Such an event is longer than its space in the binlog, so it is packed into its own block."""
     log = ints(*range(300), log=ints(*range(200)))
     events = [
         event._replace(start=event.end - 100) if event.type in OPERATIONS else event
@@ -364,7 +363,7 @@ def test_events_that_were_compressed_in_the_log() -> None:
     assert sum(Parity([T], Payloads("json")).assert_same(events).sizes) == 500
 
 
-def test_positions_beyond_4_gib() -> None:
+def test_row_positions_beyond_4_gib_increase_in_both_implementations() -> None:
     log = RowLog((1 << 32) - 150)
     for number in range(30):
         ints(number, log=log)
@@ -375,8 +374,7 @@ def test_positions_beyond_4_gib() -> None:
     assert positions == sorted(positions)
 
 
-def test_schema_that_the_loop_does_not_know() -> None:
-    """Text of another width: the Python decoder makes all batches."""
+def test_kernel_decoder_supports_a_reordered_large_string_schema() -> None:
     log = ints(1, 2)
     large = pa.schema(
         [
@@ -392,10 +390,10 @@ def test_schema_that_the_loop_does_not_know() -> None:
     assert batch.column("after").to_pylist() == ['{"c":1}', '{"c":2}']
 
 
-def test_decoding_again_gives_the_same() -> None:
+def test_kernel_decode_repeated_after_an_abandoned_one_gives_equal_batches() -> None:
     log = ints(*range(100))
     parity = Parity([T], Payloads("struct"), batch_rows=10)
     first = parity.kernel(pack_events(log.events)).batches
-    # Given up in the middle.
+    # Abandoned after the first batch.
     assert next(parity._kernel.decode(pack_events(log.events))).equals(first[0])
     assert parity.kernel(pack_events(log.events)).batches == first

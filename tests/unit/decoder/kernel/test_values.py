@@ -1,5 +1,7 @@
-"""The kernel's values against the Python codecs': the same text, number and position, and a refusal
-exactly where Python raises."""
+"""The kernel's column values compared with the Python codecs.
+
+Texts, numbers and end positions are equal, and the kernel rejects a value exactly if Python raises.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from pyspark_mysqlbinlog.tables import ColumnSchema
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "expected"), VALUES)
-def test_value(described: ColumnSchema, old: int, raw: str, expected: str) -> None:
+def test_kernel_reads_stored_values_like_python_and_rejects_cut_ones(
+    described: ColumnSchema, old: int, raw: str, expected: str
+) -> None:
     parity = Parity.of(described, old)
     data = bytes.fromhex(raw)
     assert kernel.json_text(parity.program, data, 0) == (expected.encode(), len(data))
@@ -36,7 +40,7 @@ def test_value(described: ColumnSchema, old: int, raw: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "error"), BAD_VALUES)
-def test_impossible_value_is_refused(
+def test_kernel_rejects_impossible_values_like_python(
     described: ColumnSchema, old: int, raw: str, error: type[MySQLBinlogError]
 ) -> None:
     del error
@@ -46,7 +50,7 @@ def test_impossible_value_is_refused(
 
 
 def all_columns() -> Iterator[tuple[ColumnSchema, int]]:
-    """Each type with each of its sizes, and whether the layout is the old one."""
+    """Yield each column type in all its sizes, with 1 for the old layout, else 0."""
     for kind in ("tinyint", "smallint", "mediumint", "int", "bigint"):
         yield column(kind), 0
         yield column(kind, unsigned=True), 0
@@ -81,12 +85,12 @@ def all_columns() -> Iterator[tuple[ColumnSchema, int]]:
 COLUMNS = list(all_columns())
 
 
-def test_all_columns_of_mysql_have_a_program() -> None:
+def test_every_mysql_column_type_has_a_kernel_program() -> None:
     for described, old in COLUMNS:
         assert kernel.column_program(*field_of(described, old), described) is not None, described
 
 
-# Bytes that are limits somewhere: signs, digit groups, numbers of minutes and hours.
+# Boundary values of signs, digit groups, minutes and hours.
 LIMITS = b"\x00\x01\x3b\x3c\x63\x64\x7f\x80\x81\x9a\xca\xfe\xff"
 
 
@@ -95,7 +99,7 @@ LIMITS = b"\x00\x01\x3b\x3c\x63\x64\x7f\x80\x81\x9a\xca\xfe\xff"
     st.binary(max_size=40) | st.lists(st.sampled_from(LIMITS), max_size=40).map(bytes),
     st.integers(0, 3),
 )
-def test_any_column_with_any_bytes(
+def test_kernel_reads_random_bytes_of_any_column_like_python(
     described: tuple[ColumnSchema, int], data: bytes, pos: int
 ) -> None:
     assume(pos <= len(data))
@@ -103,7 +107,9 @@ def test_any_column_with_any_bytes(
 
 
 @given(st.sampled_from(COLUMNS), st.binary(max_size=12))
-def test_column_with_a_length_that_fits(described: tuple[ColumnSchema, int], raw: bytes) -> None:
+def test_kernel_reads_length_prefixed_bytes_of_any_column_like_python(
+    described: tuple[ColumnSchema, int], raw: bytes
+) -> None:
     parity = Parity.of(*described)
     for size in range(1, 5):
         data = len(raw).to_bytes(size, "little") + raw
@@ -113,7 +119,7 @@ def test_column_with_a_length_that_fits(described: tuple[ColumnSchema, int], raw
 
 
 @pytest.mark.parametrize("kind", ["tinyint", "smallint", "year", "mediumint", "date"])
-def test_small_values_one_by_one(kind: str) -> None:
+def test_kernel_reads_values_of_small_types_one_by_one_like_python(kind: str) -> None:
     size = {"tinyint": 1, "year": 1, "smallint": 2}.get(kind, 3)
     step = 1 if size < 3 else 101
     for unsigned in (False, True):
@@ -123,7 +129,7 @@ def test_small_values_one_by_one(kind: str) -> None:
 
 
 def group_bytes(draw: st.DrawFn, digits: int) -> bytes:
-    """A DECIMAL's digit group, at its limits more often than not."""
+    """Draw a digit group of a DECIMAL, which is often a boundary value."""
     size = decimal_size(digits, 0)
     limit = 10**digits
     top = 256**size - 1
@@ -148,7 +154,7 @@ def stored_decimals(draw: st.DrawFn) -> tuple[ColumnSchema, bytes]:
 
 
 @given(stored_decimals())
-def test_decimals(stored: tuple[ColumnSchema, bytes]) -> None:
+def test_kernel_reads_random_decimals_like_python(stored: tuple[ColumnSchema, bytes]) -> None:
     described, data = stored
     Parity.of(described).agree(data + b"\x99")
 
@@ -161,7 +167,9 @@ clocks = st.tuples(small, small, fractions)
 
 
 @given(st.integers(0, 6), st.booleans(), st.integers(0, 1023), clocks)
-def test_times(fsp: int, negative: bool, hour: int, clock: tuple[int, int, int]) -> None:
+def test_kernel_reads_random_times_like_python(
+    fsp: int, negative: bool, hour: int, clock: tuple[int, int, int]
+) -> None:
     minute, second, fraction = clock
     size = (fsp + 1) // 2
     packed = (hour << 12 | (minute & 63) << 6 | second & 63) << 8 * size
@@ -186,7 +194,7 @@ years = st.integers(0, 10_082) | st.sampled_from([0, 1, 4, 100, 400, 1900, 2000,
 @example(0, (2023, 2, 29), 0, (0, 0, 0))
 @example(0, (1900, 2, 29), 0, (0, 0, 0))
 @example(0, (2000, 2, 29), 0, (0, 0, 0))
-def test_dates_with_times(
+def test_kernel_reads_random_dates_and_datetimes_like_python(
     fsp: int, date: tuple[int, int, int], hour: int, clock: tuple[int, int, int]
 ) -> None:
     year, month, day = date
@@ -204,20 +212,20 @@ def test_dates_with_times(
 
 
 @given(st.integers(0, 6), st.integers(0, 2**32 - 1), fractions)
-def test_timestamps(fsp: int, seconds: int, fraction: int) -> None:
+def test_kernel_reads_random_timestamps_like_python(fsp: int, seconds: int, fraction: int) -> None:
     size = (fsp + 1) // 2
     tail = (fraction & (1 << 8 * size) - 1).to_bytes(size, "big")
     Parity.of(column("timestamp", fsp)).agree(seconds.to_bytes(4, "big") + tail)
     Parity.of(column("timestamp", 0), 1).agree(seconds.to_bytes(4, "little"))
 
 
-def test_each_day_of_a_timestamp() -> None:
+def test_kernel_reads_every_day_of_a_timestamp_like_python() -> None:
     parity = Parity.of(column("timestamp", 0))
     for seconds in range(0, 2**32, 86_400):
         assert parity.agree(seconds.to_bytes(4, "big"))
 
 
-def test_each_day_of_a_date() -> None:
+def test_kernel_reads_every_day_of_selected_years_like_python() -> None:
     parity = Parity.of(column("date"))
     for year in (*range(30), *range(1890, 2110), 9998, 9999, 10_000, 16_383):
         for month in range(16):
@@ -230,32 +238,34 @@ floats = Parity.of(column("float"))
 
 
 @given(st.floats())
-def test_doubles(value: float) -> None:
+def test_kernel_reads_random_doubles_like_python(value: float) -> None:
     doubles.agree(struct.pack("<d", value))
 
 
 @given(st.binary(min_size=8, max_size=8))
-def test_bits_of_doubles(raw: bytes) -> None:
+def test_kernel_reads_doubles_of_random_bits_like_python(raw: bytes) -> None:
     doubles.agree(raw)
 
 
 @given(st.integers(-(10**17), 10**17), st.integers(-330, 310))
-def test_short_doubles(digits: int, exponent: int) -> None:
+def test_kernel_reads_doubles_of_random_digits_and_exponent_like_python(
+    digits: int, exponent: int
+) -> None:
     doubles.agree(struct.pack("<d", float(f"{digits}e{exponent}")))
 
 
 @given(st.floats(width=32))
-def test_floats(value: float) -> None:
+def test_kernel_reads_random_floats_like_python(value: float) -> None:
     floats.agree(struct.pack("<f", value))
 
 
 @given(st.binary(min_size=4, max_size=4))
-def test_bits_of_floats(raw: bytes) -> None:
+def test_kernel_reads_floats_of_random_bits_like_python(raw: bytes) -> None:
     floats.agree(raw)
 
 
-def test_floats_next_to_powers_of_two() -> None:
-    # Below a power of two numbers are nearer than above: the shortest digits need care there.
+def test_kernel_reads_floats_near_powers_of_two_like_python() -> None:
+    # Floats are denser below a power of two than above it, which affects the shortest digits.
     for exponent in range(255):
         for sign in (0, 0x80000000):
             for offset in range(-4, 5):
@@ -264,13 +274,13 @@ def test_floats_next_to_powers_of_two() -> None:
                     assert floats.agree((sign | bits).to_bytes(4, "little"))
 
 
-def test_float_whose_shortest_digits_are_read_as_another() -> None:
-    # As a double 7.038531e-26 lies half-way between two float32, and is read as the farther one.
+def test_kernel_reads_float_with_ambiguous_shortest_digits_like_python() -> None:
+    # As a double, 7.038531e-26 is half-way between two float32, and rounds to the wrong one.
     for bits in (0x15AE43FC, 0x15AE43FD, 0x15AE43FE):
         assert floats.agree(bits.to_bytes(4, "little"))
 
 
-def test_doubles_next_to_powers_of_two() -> None:
+def test_kernel_reads_doubles_near_powers_of_two_like_python() -> None:
     for exponent in range(2047):
         for offset in range(-4, 5):
             bits = (exponent << 52) + offset
@@ -278,7 +288,7 @@ def test_doubles_next_to_powers_of_two() -> None:
                 assert doubles.agree(bits.to_bytes(8, "little"))
 
 
-def test_doubles_next_to_powers_of_ten() -> None:
+def test_kernel_reads_doubles_near_powers_of_ten_like_python() -> None:
     for exponent in range(-324, 309):
         bits = int.from_bytes(struct.pack("<d", float(f"1e{exponent}")), "little")
         for offset in range(-3, 4):
@@ -290,7 +300,7 @@ def test_doubles_next_to_powers_of_ten() -> None:
     st.lists(st.text(max_size=4), min_size=1, max_size=64, unique=True).map(tuple),
     st.integers(0, 2**64 - 1),
 )
-def test_labels(labels: tuple[str, ...], number: int) -> None:
+def test_kernel_reads_enum_and_set_labels_like_python(labels: tuple[str, ...], number: int) -> None:
     assume(all("," not in label for label in labels))
     for kind in ("enum", "set"):
         parity = Parity.of(column(kind, labels=labels, charset="utf8mb4"))
@@ -300,7 +310,7 @@ def test_labels(labels: tuple[str, ...], number: int) -> None:
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 64))
-def test_bits(number: int, bits: int) -> None:
+def test_kernel_reads_bit_values_like_python(number: int, bits: int) -> None:
     parity = Parity.of(column("bit", bits))
     size = (bits + 7) // 8
     for value in (number & 256**size - 1, number & (1 << bits) - 1, (1 << bits) - 1):
@@ -332,7 +342,7 @@ ALL_FIELDS = [
 ]
 
 
-def test_what_is_skipped_is_skipped_alike() -> None:
+def test_kernel_skips_every_field_type_like_python() -> None:
     lengths = [bytes([1, 0, 0, 0, 7]) + bytes(300), b"\xff" * 9, b"", b"\x02\x00", bytes(70_000)]
     programs = 0
     for code, metadata in ALL_FIELDS:
@@ -349,13 +359,13 @@ def test_what_is_skipped_is_skipped_alike() -> None:
     assert programs > 500
 
 
-def test_no_column_is_read_that_python_refuses() -> None:
+def test_kernel_reads_no_column_that_python_rejects() -> None:
     kinds = {described.type: described for described, _ in COLUMNS}
     read = 0
     for code, metadata in ALL_FIELDS:
         for described in kinds.values():
             if code == F.STRING and described.type == "bigint":
-                # A label's number, where there is no schema: not this codec's affair.
+                # Without a schema, another codec reads the number of an ENUM or SET label.
                 continue
             spec = column_spec(code, metadata, described)
             if spec is not None:
@@ -390,12 +400,14 @@ def test_no_column_is_read_that_python_refuses() -> None:
         (99, 0, column("int")),
     ],
 )
-def test_what_is_left_to_python(code: int, metadata: int, described: ColumnSchema) -> None:
+def test_unsupported_columns_have_no_kernel_program(
+    code: int, metadata: int, described: ColumnSchema
+) -> None:
     expected = (code, metadata) == (F.NEWDECIMAL, 0x0504)
     assert (kernel.column_program(code, metadata, described) is not None) == expected
 
 
-def test_columns_without_a_schema() -> None:
+def test_kernel_reads_columns_without_a_schema_like_python() -> None:
     fields = [field_of(described, old) for described, old in COLUMNS]
     fields += [(F.STRING, real << 8 | size) for real in (F.ENUM, F.SET) for size in (1, 2, 3, 4, 8)]
     fields = list(dict.fromkeys(fields))[:250]

@@ -1,7 +1,7 @@
-"""Virtual TEXT, BLOB, JSON and spatial columns: left out of the before images of updates.
+"""Virtual TEXT, BLOB, JSON and spatial columns are omitted from before images of updates.
 
-A 5.7 server reuses the memory of their old values before it writes the log, where the table has a
-trigger, and for JSON and spatial columns an ON UPDATE column.
+A 5.7 server reuses the memory of their old values before it writes the binlog if the table has a
+trigger or, for JSON and spatial columns, an ON UPDATE column.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
 Row = Mapping[str, Any]
-# Kinds of virtual columns whose old values the log may not have.
+# Virtual columns whose old values may be wrong in the binlog.
 DOUBTFUL = ["vt", "vb", "vl", "vj", "vg"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -> None:
+def test_before_images_without_unreliable_virtual_columns_equal_select(
+    kind: str, by_hand: list[Event]
+) -> None:
     described, events = load("virtual_columns")
     schemas = captured_schemas(described)
     found = Parity(schemas, Payloads(kind)).assert_same(events)
@@ -49,8 +51,8 @@ def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -
     assert min(missing.values()) > 10
 
 
-def test_the_log_has_something_else_there() -> None:
-    """The logs are of a server that does it: read as any others they are not SELECT's."""
+def test_unreliable_virtual_columns_read_as_stored_give_wrong_values() -> None:
+    """The recorded logs contain wrong values: read as stored columns, they differ from SELECT."""
     described, events = load("virtual_columns")
     schemas = [
         replace(schema, columns=tuple(replace(column, virtual=False) for column in schema.columns))
@@ -82,7 +84,7 @@ SCHEMA = simple_schema(
     C("vv", "varchar", 9, charset="latin1", virtual=True),
     key=("id",),
 )
-# A JSON value of a type that does not exist, and one that does: true.
+# A JSON document of a type that does not exist, and the valid document `true`.
 GARBAGE, TRUE = b"\x02\0\0\0\xc8\x07", b"\x02\0\0\0\x04\x01"
 
 
@@ -112,7 +114,7 @@ def faces(rows: Sequence[Row], schemas: list[TableSchema], kind: str) -> Sequenc
 def decoded(
     kind: str, events: list[Event], exclude: str | None = None
 ) -> list[tuple[str | None, str | None, list[str] | None]]:
-    """before, after and missing of each row, by both implementations."""
+    """Return before, after and missing of each row, if both implementations agree."""
     columns = ColumnFilter.parse(exclude)
     payloads = Payloads(kind, columns=columns)
     found = Parity([SCHEMA], payloads, file_ordinal=lambda _: 3).assert_same(events)
@@ -130,8 +132,10 @@ FULL = '{"id":2,"v":"x","j":true,"s":"s","vv":"v"}'
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_they_are_passed_over_unread(kind: str, by_hand: list[Event]) -> None:
-    """Whatever the bytes are; what is not known to be stored is taken for virtual."""
+def test_unreliable_columns_of_before_images_are_skipped_and_listed_as_missing(
+    kind: str, by_hand: list[Event]
+) -> None:
+    """A column is treated as virtual if it is not known to be stored."""
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE), image(2, TRUE))
     short = '{"id":1,"s":"s","vv":"v"}'
     assert decoded(kind, update) == [(short, FULL, ["before.v", "before.j"])]
@@ -141,13 +145,13 @@ def test_they_are_passed_over_unread(kind: str, by_hand: list[Event]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_images_have_them(kind: str) -> None:
+def test_insert_and_delete_images_contain_virtual_columns(kind: str) -> None:
     assert decoded(kind, log(EventType.DELETE_ROWS_EVENT, image(2, TRUE))) == [(FULL, None, None)]
     assert decoded(kind, log(EventType.WRITE_ROWS_EVENT, image(2, TRUE))) == [(None, FULL, None)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_excluded_columns_and_those_not_in_the_image_stay_so(kind: str) -> None:
+def test_unreliable_columns_are_missing_in_minimal_images_but_not_if_excluded(kind: str) -> None:
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE), image(2, TRUE))
     assert decoded(kind, update, "d.t.j") == [
         ('{"id":1,"s":"s","vv":"v"}', '{"id":2,"v":"x","s":"s","vv":"v"}', ["before.v"])
@@ -161,7 +165,7 @@ def test_excluded_columns_and_those_not_in_the_image_stay_so(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_value_cut_short_is_an_error_all_the_same(kind: str) -> None:
+def test_cut_value_of_an_unreliable_column_is_rejected(kind: str) -> None:
     update = log(EventType.UPDATE_ROWS_EVENT, image(1, GARBAGE)[:9])
     found = Parity([SCHEMA], Payloads(kind), file_ordinal=lambda _: 3).assert_same(update)
     assert "cut short" in str(found.error)

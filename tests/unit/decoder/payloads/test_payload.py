@@ -1,4 +1,4 @@
-"""JSON payload: the text's form, and the builder's verbs."""
+"""The JSON payload: its text, and the methods of its builder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("present", "image", "expected"), FORMS)
-def test_form(present: bytes, image: str, expected: str) -> None:
+def test_row_image_becomes_json_of_its_present_columns(
+    present: bytes, image: str, expected: str
+) -> None:
     builder = JsonPayload(pa.string())
     data = b"\xee" + bytes.fromhex(image) + b"\xee"
     for _ in range(2):  # compiled, then from the cache
@@ -45,13 +47,13 @@ def test_form(present: bytes, image: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("length", range(3))
-def test_skip_is_checked(length: int) -> None:
+def test_skip_of_a_truncated_row_image_is_rejected(length: int) -> None:
     with pytest.raises(MalformedEventError, match="cut short"):
         skip_image(PLAN.image(b"\x03"), b"\x00\x01\x02"[:length], 0)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))
-def test_any_text_survives(text: str) -> None:
+def test_any_text_round_trips_through_the_json_payload(text: str) -> None:
     schema = simple_schema(C("v", "varchar", 1000, charset="utf8mb4"))
     plan = RowPlan.make(table_map_for(schema), schema)
     raw = text.encode()
@@ -60,13 +62,13 @@ def test_any_text_survives(text: str) -> None:
     assert builder.append(plan.image(b"\xff"), data, 0) == len(data)
     shown = str(builder.finish()[0])
     assert json.loads(shown) == {"v": text}
-    # Raw UTF-8: nothing but quotes, backslashes and controls is escaped.
+    # Only quotes, backslashes and control characters are escaped; the rest is raw UTF-8.
     assert len(shown) - len('{"v":""}') <= sum(
         6 if c < " " else 2 if c in '"\\' else 1 for c in text
     )
 
 
-def test_what_is_compiled_is_bounded() -> None:
+def test_caches_of_compiled_row_images_are_bounded() -> None:
     schema = simple_schema(*(C(f"c{at}", "tinyint") for at in range(600)))
     plan = RowPlan.make(table_map_for(schema), schema)
     builder = JsonPayload(pa.string())

@@ -1,4 +1,4 @@
-"""Rows without a schema: what SELECT shows, as far as a table map tells."""
+"""Rows without a schema: values as in SELECT, as far as a table map describes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helpers.parity.decoding import captured_ordinal, decoder, rows_of
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 SIZES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -23,7 +23,7 @@ TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
 def same(named: Any, found: Any, column: ColumnSchema) -> bool:
-    """Whether a value without a schema is the one that was read with it."""
+    """Return whether a value read without a schema is equal to the one read with it."""
     if named is None or found is None:
         return named is found
     if column.type in SIZES and column.unsigned:
@@ -49,8 +49,8 @@ def same(named: Any, found: Any, column: ColumnSchema) -> bool:
 @pytest.mark.parametrize(
     "scenario", ["numbers", "temporals", "strings", "json_docs", "geometry", "transactions", "wide"]
 )
-def test_captured_rows(scenario: str) -> None:
-    """The rows with a schema equal SELECT (see test_binlogs57); these must be the same rows."""
+def test_rows_without_a_schema_equal_rows_with_one(scenario: str) -> None:
+    """Rows with a schema equal SELECT (see test_binlogs57), so they are the expected rows here."""
     described, events = load(scenario)
     schemas = captured_schemas(described)
     columns = {schema.table: schema.columns for schema in schemas}

@@ -1,4 +1,4 @@
-"""The struct and variant payloads: captured logs replayed, exact Arrow types, bounds of values."""
+"""The struct and variant payloads: recorded logs, exact Arrow types, boundary values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-# Both implementations, each test.
+# Each test runs with both implementations.
 pytestmark = pytest.mark.usefixtures("implementation")
 
 NOTHING_EXCLUDED = ColumnFilter.parse()
@@ -79,7 +79,7 @@ def struct_decoder(
     unplaced: Unplaced = "stop",
     **settings: Any,
 ) -> tuple[DecodesEvents, pa.Schema]:
-    """A decoder whose struct is that of `promised`, the log's own tables unless given."""
+    """Return a decoder whose struct has the tables of `promised`, by default those of `schemas`."""
     promised = promised or schemas
     nested = len(promised) > 1
     kind = payload_type(promised, options, columns, nested=nested)
@@ -120,7 +120,7 @@ def decoder_for(
 def rows_of(
     made: tuple[DecodesEvents, pa.Schema], events: list[Event]
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows; every batch has exactly the schema that Spark asks for, down to the metadata."""
+    """Yield the rows; check that each batch has exactly the Arrow schema, including metadata."""
     decoder, arrow = made
     for batch in decoder.decode(events):
         batch.validate(full=True)
@@ -128,13 +128,15 @@ def rows_of(
         yield from batch.to_pylist()
 
 
-# --- captured logs
+# --- recorded logs
 
 
 @pytest.mark.parametrize("batch_rows", [16_384, 1])
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_replayed_log_equals_select(scenario: str, payload: str, batch_rows: int) -> None:
+def test_log_replayed_from_structs_or_variants_equals_select(
+    scenario: str, payload: str, batch_rows: int
+) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     make = struct_decoder if payload == "struct" else variant_decoder
@@ -146,7 +148,7 @@ def test_replayed_log_equals_select(scenario: str, payload: str, batch_rows: int
         replay.assert_equals(described["database"], name, table["rows"])
 
 
-# --- types: (column, Spark's type in a struct, options)
+# --- types: (column, options, Spark's type in a struct)
 
 INT = ColumnSchema("c", "int")
 INTERVAL = StructOptions(time_type="interval")
@@ -196,7 +198,9 @@ GEOMETRY = StructType([StructField("srid", IntegerType()), StructField("wkb", Bi
         (ColumnSchema("c", "multipolygon"), DEFAULT, GEOMETRY),
     ],
 )
-def test_spark_types(column: ColumnSchema, options: StructOptions, expected: DataType) -> None:
+def test_column_has_its_spark_type_in_the_struct(
+    column: ColumnSchema, options: StructOptions, expected: DataType
+) -> None:
     made = struct_of(simple_schema(column), options, NOTHING_EXCLUDED)
     assert made == StructType([StructField("c", expected)])
 
@@ -207,7 +211,7 @@ def test_spark_types(column: ColumnSchema, options: StructOptions, expected: Dat
 def events_of(
     schema: TableSchema, images: list[bytes], present: bytes | None = None
 ) -> list[Event]:
-    """A table map and one INSERT of these images (null bitmap and values)."""
+    """Return a table map and one INSERT of these images (null bitmap and values)."""
     count = len(schema.columns)
     held = present or ((1 << count) - 1).to_bytes((count + 7) // 8, "little")
     head = (7).to_bytes(6, "little") + b"\x01\x00\x02\x00" + bytes([count]) + held
@@ -257,13 +261,13 @@ def date3(year: int, month: int, day: int) -> bytes:
         (ColumnSchema("c", "date"), date3(2024, 2, 29), DEFAULT, dt.date(2024, 2, 29)),
     ],
 )  # fmt: skip
-def test_values_of_a_struct(
+def test_boundary_values_are_exact_in_the_struct(
     column: ColumnSchema, value: bytes, options: StructOptions, expected: object
 ) -> None:
     assert one_struct(column, value, options) == (expected, None)
 
 
-# what the log has, as SELECT shows it
+# (column, stored value, its text in SELECT)
 NO_DAYS = [
     (ColumnSchema("c", "date"), date3(0, 0, 0), "0000-00-00"),
     (ColumnSchema("c", "date"), date3(2026, 0, 0), "2026-00-00"),
@@ -281,7 +285,9 @@ NO_DAYS = [
 
 
 @pytest.mark.parametrize(("column", "value", "shown"), NO_DAYS)
-def test_what_is_no_day(column: ColumnSchema, value: bytes, shown: str) -> None:
+def test_invalid_date_is_null_in_structs_text_in_variants_or_rejected(
+    column: ColumnSchema, value: bytes, shown: str
+) -> None:
     assert one_struct(column, value) == (None, [f"after.c={shown}"])
     assert one_variant(column, value) == shown
     with pytest.raises(UnrepresentableValueError) as caught:
@@ -293,7 +299,7 @@ def test_what_is_no_day(column: ColumnSchema, value: bytes, shown: str) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
-def test_only_rows_that_lost_a_date_say_so(batch_rows: int) -> None:
+def test_only_rows_with_an_invalid_date_list_it(batch_rows: int) -> None:
     schema = simple_schema(ColumnSchema("c", "date"), ColumnSchema("n", "int"))
     zero, day = date3(0, 0, 0), date3(2026, 11, 20)
     dates = [day, zero, zero, day, day, zero, day]
@@ -306,14 +312,14 @@ def test_only_rows_that_lost_a_date_say_so(batch_rows: int) -> None:
     ]
 
 
-# --- a struct that is not the log's
+# --- a struct that differs from the columns in the binlog
 
 
 TWO = simple_schema(ColumnSchema("a", "int"), ColumnSchema("b", "varchar", 9, charset="utf8mb4"))
 ROW = b"\x00" + b"\x05\x00\x00\x00" + b"\x02hi"
 
 
-def test_a_column_that_the_struct_lacks_stops() -> None:
+def test_column_missing_from_the_struct_raises_schema_changed_error() -> None:
     promised = simple_schema(ColumnSchema("a", "int"))
     made = struct_decoder([TWO], promised=[promised])
     with pytest.raises(
@@ -322,7 +328,7 @@ def test_a_column_that_the_struct_lacks_stops() -> None:
         list(rows_of(made, events_of(TWO, [ROW])))
 
 
-def test_a_column_of_another_type_stops() -> None:
+def test_column_of_another_type_than_the_struct_raises_schema_changed_error() -> None:
     promised = simple_schema(ColumnSchema("a", "smallint"), TWO.columns[1])
     for unplaced in ("stop", "ignore"):
         made = struct_decoder([TWO], promised=[promised], unplaced=unplaced)
@@ -332,8 +338,8 @@ def test_a_column_of_another_type_stops() -> None:
             list(rows_of(made, events_of(TWO, [ROW])))
 
 
-def test_what_has_no_place_is_rescued_row_by_row() -> None:
-    """In batches of one row and of many; NULL is told; excluded columns stay out."""
+def test_values_that_do_not_fit_the_struct_are_rescued_row_by_row() -> None:
+    """NULL is rescued, too; excluded columns are not. Batches have one row or several."""
     promised = simple_schema(ColumnSchema("a", "smallint"))
     images = [ROW, b"\x02" + b"\x06\x00\x00\x00", b"\x03", ROW]
     expected = [
@@ -354,14 +360,14 @@ def test_what_has_no_place_is_rescued_row_by_row() -> None:
     assert json.loads(row["_rescued_data"]) == {"after": {"a": 5}}
 
 
-def test_a_column_that_the_struct_lacks_is_passed_over() -> None:
+def test_column_missing_from_the_struct_is_skipped_with_ignore() -> None:
     promised = simple_schema(ColumnSchema("a", "int"))
     made = struct_decoder([TWO], promised=[promised], unplaced="ignore")
     (row,) = rows_of(made, events_of(TWO, [ROW]))
     assert (row["after"], row["source"]["missing"]) == ({"a": 5}, None)
 
 
-# (type in the log, type in the struct, whether every value of the one is one of the other)
+# (type in the binlog, type in the struct, whether the struct's type has all its values)
 WIDENINGS: list[tuple[pa.DataType, pa.DataType, bool]] = [
     (pa.int8(), pa.int16(), True),
     (pa.int64(), pa.int32(), False),
@@ -390,8 +396,10 @@ WIDENINGS: list[tuple[pa.DataType, pa.DataType, bool]] = [
 
 
 @pytest.mark.parametrize(("found", "wanted", "fits"), WIDENINGS)
-def test_widenings(found: pa.DataType, wanted: pa.DataType, fits: bool) -> None:
-    """The extremes of a type go into a wider one as they are."""
+def test_only_lossless_type_changes_are_widened(
+    found: pa.DataType, wanted: pa.DataType, fits: bool
+) -> None:
+    """The minimum and maximum of an integer type are unchanged in the wider type."""
     convert = widening(found, wanted)
     assert (convert is not None) == fits
     if convert is None or not pa.types.is_integer(found):
@@ -402,7 +410,7 @@ def test_widenings(found: pa.DataType, wanted: pa.DataType, fits: bool) -> None:
     assert [Decimal(str(value)) for value in shown.to_pylist()] == values
 
 
-def test_several_tables_are_nested_and_only_the_row_s_own_is_there() -> None:
+def test_struct_of_several_tables_is_null_except_for_the_table_of_the_row() -> None:
     others = [
         TableSchema("d", "u", (ColumnSchema("x", "int"),)),
         TableSchema("e", "t", (ColumnSchema("y", "json"),)),
@@ -418,7 +426,7 @@ def test_several_tables_are_nested_and_only_the_row_s_own_is_there() -> None:
 
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
-def test_excluded_columns_are_nowhere(payload: str) -> None:
+def test_excluded_columns_are_in_no_image_and_not_listed_as_missing(payload: str) -> None:
     schema = simple_schema(*TWO.columns, ColumnSchema("z", "int"), key=("b",))
     columns = ColumnFilter.parse("d.t.B")
     make = struct_decoder if payload == "struct" else variant_decoder
@@ -444,7 +452,7 @@ def test_excluded_columns_are_nowhere(payload: str) -> None:
 
 @pytest.mark.parametrize("make", [struct_decoder, variant_decoder])
 @pytest.mark.parametrize("length", range(1, len(ROW)))
-def test_an_image_that_is_cut_short(make: Any, length: int) -> None:
+def test_row_image_cut_at_any_byte_is_rejected(make: Any, length: int) -> None:
     with pytest.raises(MalformedEventError, match="cut short"):
         list(rows_of(make([TWO]), events_of(TWO, [ROW[:length]])))
 
@@ -464,7 +472,7 @@ def read_back(value: bytes, keys: variant.Keys) -> Any:
         (2**63, 18), (2**64 - 1, 18),
     ],
 )  # fmt: skip
-def test_integers_take_the_narrowest_type(number: int, size: int) -> None:
+def test_variant_integers_take_the_narrowest_type(number: int, size: int) -> None:
     encoded = variant.encode_integer(number)
     assert len(encoded) == size
     assert read_back(encoded, {}) == number
@@ -478,7 +486,7 @@ def test_integers_take_the_narrowest_type(number: int, size: int) -> None:
         ("9" * 38, 18), ("-" + "9" * 8 + "." + "9" * 30, 18),
     ],
 )  # fmt: skip
-def test_decimals(text: str, size: int) -> None:
+def test_variant_decimals_are_exact_in_the_narrowest_type(text: str, size: int) -> None:
     encoded = variant.encode_decimal(text)
     assert len(encoded) == size
     fraction = text.partition(".")[2]
@@ -488,22 +496,22 @@ def test_decimals(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 255, 256, 65535, 65536, 1 << 24])
-def test_strings_and_the_offsets_behind_them(length: int) -> None:
+def test_variant_with_strings_of_any_length_reads_back_unchanged(length: int) -> None:
     keys: variant.Keys = {}
     tree = {"b": "x" * length, "a": [True, None, "é" * 31, "é" * 32], "": {}}
     assert read_back(variant.encode_tree(tree, keys), keys) == tree
 
 
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 255, 256, 257, 70_000])
-def test_objects_and_arrays_of_any_size(count: int) -> None:
+def test_variant_objects_and_arrays_of_any_size_read_back_unchanged(count: int) -> None:
     keys: variant.Keys = {}
     tree = {f"k{at * 7919 % count}": at for at in range(count)}
     encoded = variant.encode_tree({"o": tree, "l": list(range(count))}, keys)
     assert read_back(encoded, keys) == {"o": tree, "l": list(range(count))}
 
 
-def test_keys_are_sorted_as_java_does() -> None:
-    # By code points U+FFFD comes first, by units of UTF-16 the surrogates of U+1F680 do.
+def test_variant_keys_are_sorted_by_utf_16_code_units() -> None:
+    # U+FFFD is first by code points; by UTF-16 units, the surrogates of U+1F680 are.
     keys: variant.Keys = {}
     encoded = variant.encode_tree({"\ufffd": 1, "\U0001f680": 2, "z": 3}, keys)
     assert encoded[:5] == bytes([2, 3, keys["z"], keys["\U0001f680"], keys["\ufffd"]])
@@ -511,13 +519,15 @@ def test_keys_are_sorted_as_java_does() -> None:
 
 @pytest.fixture
 def python_implementation() -> Iterator[None]:
-    """The kernel's limit is compiled in: test_kernel_documents.py reaches it."""
+    """Select Python: the kernel's limit is compiled in (kernel/test_documents.py tests it)."""
     with using("python"):
         yield
 
 
 @pytest.mark.usefixtures("python_implementation")
-def test_a_variant_that_spark_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_variant_over_the_size_limit_raises_unrepresentable_value_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(variant, "SIZE_LIMIT", 12)
     (row,) = rows_of(variant_decoder([TWO]), events_of(TWO, [ROW]))
     assert len(row["after"]["value"]) == 12
@@ -532,10 +542,10 @@ def test_a_variant_that_spark_would_refuse(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("largest", "larger"), [("h" * 9, "h" * 10), ([1, 2], [1, 2, 3]), ({"k": 1}, {"k": 300})]
 )
-def test_a_document_that_spark_would_refuse(
+def test_json_variant_over_the_size_limit_raises_unrepresentable_value_error(
     monkeypatch: pytest.MonkeyPatch, largest: Any, larger: Any
 ) -> None:
-    """Texts, arrays and objects: the whole value counts, with its head."""
+    """The limit applies to the whole value of a text, array or object, with its header."""
     column = ColumnSchema("c", "json")
     options = StructOptions(json_type="variant")
     fits, too_large = (

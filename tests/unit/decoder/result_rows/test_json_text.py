@@ -1,4 +1,4 @@
-"""JSON texts to binary documents: what a 5.7.41 showed and logged, and texts that are none."""
+"""JSON texts encoded as binary documents: texts and logged documents of a 5.7.41, invalid texts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 
 def made(text: str, *, all_matter: bool = False, **known: str) -> tuple[str, list[JsonPath]]:
-    """The payload's text of the document that is made, and the paths of what is not told."""
+    """Return the JSON payload of the encoded document, and the paths of its untyped numbers."""
     types: dict[JsonPath, str] = {(key,): kind for key, kind in known.items()}
     numbers = Numbers(all_matter, types)
-    return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untold
+    return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untyped
 
 
-def test_captured_documents() -> None:
-    """SELECT's text becomes the payload that the logged document becomes."""
+def test_json_text_of_select_encodes_to_the_logged_document() -> None:
+    """The documents are compared by their JSON payloads."""
     described, events = load("json_docs")
     batches = decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)
     logged: dict[str, str] = {}
@@ -35,13 +35,13 @@ def test_captured_documents() -> None:
     shown = {row[0]: row[1] for row in described["tables"]["t"]["rows"]}
     assert len(shown) > 60
     for key, text in shown.items():
-        found, untold = made(text)
-        assert untold == []
+        found, untyped = made(text)
+        assert untyped == []
         assert f'"j":{found},' in logged[key], key
 
 
 @pytest.mark.parametrize(
-    ("text", "payload", "untold"),
+    ("text", "payload", "untyped"),
     [
         ("5", "5", [()]),
         ("-5", "-5", [()]),
@@ -58,8 +58,10 @@ def test_captured_documents() -> None:
         ('[1, {"a": 2.5, "": [3]}]', '[1,{"a":2.5,"":[3]}]', [(0,), (1, "a"), (1, "", 0)]),
     ],
 )  # fmt: skip
-def test_what_a_text_tells(text: str, payload: str, untold: list[JsonPath]) -> None:
-    assert made(text, all_matter=True) == (payload, untold)
+def test_json_text_encodes_numbers_and_lists_paths_of_untyped_ones(
+    text: str, payload: str, untyped: list[JsonPath]
+) -> None:
+    assert made(text, all_matter=True) == (payload, untyped)
     assert made(text) == (payload, [])
 
 
@@ -73,13 +75,13 @@ def test_what_a_text_tells(text: str, payload: str, untold: list[JsonPath]) -> N
         ("7", "7", "7"),
     ],
 )
-def test_numbers_that_look_alike(text: str, double: str, decimal: str) -> None:
+def test_json_number_is_encoded_by_its_known_type(text: str, double: str, decimal: str) -> None:
     document = f'{{"k": {text}}}'
     for kind, payload in (("DOUBLE", double), ("DECIMAL", decimal)):
         for all_matter in (False, True):
             found = made(document, all_matter=all_matter, k=kind)
             assert found == (f'{{"k":{payload}}}', [])
-    # In a text they matter where they are not the same.
+    # If not all numbers matter, a type is missing only if its DOUBLE and DECIMAL texts differ.
     assert made(document)[1] == ([] if double == decimal else [("k",)])
     tree: Any = parse_json(binary_json(document.encode(), "j", Numbers(True, {("k",): "DOUBLE"})))
     assert isinstance(tree["k"], float)
@@ -89,19 +91,19 @@ def test_numbers_that_look_alike(text: str, double: str, decimal: str) -> None:
     "text",
     ["", "{", "[1,]", "NaN", "Infinity", "nul", '"\\x"', '{"a" 1}', "1 2", "\ud800", '["a"', "+1"],
 )
-def test_texts_that_are_no_json(text: str) -> None:
+def test_invalid_json_text_raises_malformed_result_error(text: str) -> None:
     raw = text.encode("utf-8", "surrogatepass")
     with pytest.raises(MalformedResultError, match=r"^column `j` holds \d+ bytes that cannot be"):
         binary_json(raw, "column `j`", Numbers(False))
 
 
 @pytest.mark.parametrize("kind", ["STRING", "", "OBJECT", "NULL"])
-def test_a_type_that_no_number_has(kind: str) -> None:
+def test_impossible_json_type_of_a_number_is_rejected(kind: str) -> None:
     with pytest.raises(MalformedResultError, match="JSON_TYPE of the number 5"):
         made('{"k": 5}', all_matter=True, k=kind)
 
 
-def test_more_levels_than_a_document_has() -> None:
+def test_json_text_of_too_many_levels_is_rejected() -> None:
     with pytest.raises(MalformedResultError, match="cannot be parsed as JSON"):
         made("[" * 200_000 + "]" * 200_000)
 
@@ -110,5 +112,5 @@ def test_more_levels_than_a_document_has() -> None:
     "text",
     ["90071992547409.93", "-1234567890123.4567", "0.12345678901234567", "228380475.69137055"],
 )
-def test_all_digits_of_a_decimal_that_no_double_has(text: str) -> None:
+def test_json_decimal_with_more_digits_than_a_double_is_kept_exactly(text: str) -> None:
     assert made(text) == (text, [])

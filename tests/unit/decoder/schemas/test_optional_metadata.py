@@ -1,4 +1,4 @@
-"""Optional metadata by hand, as MySQL 8.0 lays it out (tests/live has MariaDB's)."""
+"""Optional metadata built by hand in the layout of MySQL 8.0 (tests/live has MariaDB's)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def strings(*texts: bytes) -> bytes:
     return b"".join(lenenc_int(len(text)) + text for text in texts)
 
 
-# MySQL counts neither YEAR as numeric nor POINT as character.
+# YEAR is not counted as numeric, as before 8.0.23, and POINT is not counted as character.
 FIELDS = {
     1: bytes([0b1000_0000]),
     2: bytes([UTF8MB4, 1, BINARY, 2, GBK]),
@@ -63,7 +63,7 @@ EXPECTED = TableSchema(
         C("id", "bigint", unsigned=True),
         C("y", "year"),
         C("n", "int"),
-        # No metadata tells whether these two are virtual.
+        # The metadata does not contain whether these two are virtual.
         C("g", "point", virtual=None),
         C("v", "varchar", 10, charset="utf8mb4"),
         C("b", "varbinary", 9),
@@ -80,24 +80,24 @@ def table_map(fields: dict[int, bytes]) -> TableMap:
     return TableMap.parse(body + b"".join(field(*pair) for pair in fields.items()))
 
 
-def test_whole_schema() -> None:
+def test_full_optional_metadata_gives_the_whole_schema() -> None:
     assert described_schema(table_map(FIELDS)) == EXPECTED
 
 
-def test_charset_of_each_column() -> None:
+def test_charsets_listed_per_column_give_the_same_schema() -> None:
     fields = {code: value for code, value in FIELDS.items() if code not in (2, 10)}
     fields |= {3: bytes([UTF8MB4, BINARY, GBK]), 11: bytes([LATIN1])}
     assert described_schema(table_map(fields)) == EXPECTED
 
 
-def test_simple_primary_key_and_none() -> None:
+def test_simple_and_absent_primary_keys_are_read_from_metadata() -> None:
     fields = {code: value for code, value in FIELDS.items() if code != 9}
     assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=())
     fields[8] = bytes([2, 0])
     assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=("n", "id"))
 
 
-def test_mariadb_counts_year_and_geometries() -> None:
+def test_mariadb_metadata_counts_year_as_numeric_and_point_as_character() -> None:
     fields = {**FIELDS, 1: bytes([0b1100_0000]), 2: bytes([UTF8MB4, 0, BINARY, 2, BINARY, 3, GBK])}
     columns = tuple(replace(column, virtual=False) for column in EXPECTED.columns)
     described = described_schema(table_map(fields), is_mariadb=True)
@@ -105,14 +105,14 @@ def test_mariadb_counts_year_and_geometries() -> None:
 
 
 @pytest.mark.parametrize("missing", [1, 2, 4, 6, 10])
-def test_incomplete_metadata_is_no_schema(missing: int) -> None:
-    """MINIMAL sends no names; what else is missing can't be made up."""
+def test_incomplete_optional_metadata_gives_no_schema(missing: int) -> None:
+    """With MINIMAL metadata, the names are missing; no missing field is guessed."""
     fields = {code: value for code, value in FIELDS.items() if code != missing}
     assert described_schema(table_map(fields)) is None
     assert described_schema(table_map({})) is None
 
 
-def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
+def test_tinyint_width_is_taken_only_from_a_known_tinyint_of_the_same_name() -> None:
     columns = list(EXPECTED.columns)
     columns[8] = C("f", "tinyint", 1)
     known = replace(EXPECTED, columns=tuple(columns), charset="utf8mb4")
@@ -123,8 +123,7 @@ def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("virtual", [True, False])
-def test_what_is_virtual_is_known_from_elsewhere(virtual: bool) -> None:
-    """Of a column of the same name and type; nothing else is taken from there."""
+def test_virtual_flag_is_taken_only_from_a_known_column_of_the_same_type(virtual: bool) -> None:
     columns = list(EXPECTED.columns)
     columns[7] = replace(columns[7], virtual=virtual)
     known = replace(EXPECTED, columns=tuple(columns))
@@ -135,8 +134,8 @@ def test_what_is_virtual_is_known_from_elsewhere(virtual: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uuid", "inet4", "inet6"])
-def test_types_that_the_log_has_as_binary(kind: str) -> None:
-    """Only what else is known can tell them, and it is kept, so that they are refused by name."""
+def test_known_uuid_and_inet_types_replace_binary_and_fail_the_table_map_check(kind: str) -> None:
+    """The metadata shows only BINARY; the known type is kept, so that the error names it."""
     columns: list[tuple[int, int]] = [(F.STRING, 0xFE10)]
     fields = {2: bytes([BINARY]), 4: strings(b"u")}
     body = table_map_body(columns, [True])
@@ -171,44 +170,46 @@ def test_types_that_the_log_has_as_binary(kind: str) -> None:
         (9, bytes([4])),
     ],
 )
-def test_metadata_that_does_not_fit_its_columns(code: int, value: bytes) -> None:
+def test_optional_metadata_that_does_not_fit_its_columns_is_rejected(
+    code: int, value: bytes
+) -> None:
     with pytest.raises(MalformedEventError):
         described_schema(table_map({**FIELDS, code: value}))
 
 
-def test_unknown_collation() -> None:
+def test_unknown_collation_raises_unknown_schema_error() -> None:
     with pytest.raises(UnknownSchemaError, match="collation 999"):
         described_schema(table_map({**FIELDS, 10: lenenc_int(999)}))
 
 
-def test_metadata_that_is_cut() -> None:
+def test_truncated_optional_metadata_never_gives_wrong_columns() -> None:
     whole = table_map(FIELDS)
     for length in range(1, len(whole.optional)):
         try:
             found = described_schema(replace(whole, optional=whole.optional[:length]))
         except MalformedEventError:
             continue
-        # Cut between two fields: what is left is complete or nothing.
+        # Cut between two fields: the columns are complete, or there is no schema.
         assert found is None or found.columns == EXPECTED.columns
 
 
 @pytest.mark.parametrize(
     ("bits", "visibility", "unsigned"),
     [
-        # id, y, n, f: the bit of a YEAR is always set.
+        # The bits of id, y, n and f; the bit of a YEAR is always set.
         (0b1100_0000, True, {"id"}),
         (0b1000_0000, True, {"id"}),
         (0b1110_0000, True, {"id", "n"}),
         (0b0000_0000, True, set()),
         (0b0100_0000, True, set()),
-        # Of servers before 8.0.23 there are three bits, or it is not known.
+        # Without visibility there are four bits, or three without y; the last case is ambiguous.
         (0b1000_0000, False, {"id"}),
         (0b1010_0000, False, {"id", "f"}),
         (0b1101_0000, False, {"id", "f"}),
         (0b1100_0000, False, None),
     ],
 )
-def test_signs_of_mysql_with_and_without_years(
+def test_signedness_is_read_with_and_without_bits_for_year_columns(
     bits: int, visibility: bool, unsigned: set[str] | None
 ) -> None:
     fields = FIELDS | {1: bytes([bits])}
@@ -223,6 +224,6 @@ def test_signs_of_mysql_with_and_without_years(
 
 
 @pytest.mark.parametrize("bits", [b"", b"\xc0\x00", b"\x08", b"\xff"])
-def test_signs_that_fit_no_columns_are_malformed(bits: bytes) -> None:
+def test_signedness_bits_that_fit_no_columns_are_rejected(bits: bytes) -> None:
     with pytest.raises(MalformedEventError, match="for 4 numeric columns"):
         described_schema(table_map(FIELDS | {1: bits}))

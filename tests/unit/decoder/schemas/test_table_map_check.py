@@ -1,4 +1,4 @@
-"""Table maps that do not fit the schema are refused, naming table, column, expected and found."""
+"""Table maps that do not fit the schema: the error names table, column, expected and found."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ FIELDS: list[tuple[C, list[tuple[int, int]]]] = [
 
 
 @pytest.mark.parametrize(("column", "fields"), FIELDS)
-def test_expected_fields(column: C, fields: list[tuple[int, int]]) -> None:
+def test_column_schema_gives_its_expected_binlog_fields(
+    column: C, fields: list[tuple[int, int]]
+) -> None:
     assert list(expected_fields(column)) == fields
 
 
@@ -63,13 +65,15 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("column", "field", "nullable", "words"), MISFITS)
-def test_misfit(column: C, field: tuple[int, int], nullable: bool, words: str) -> None:
+def test_table_map_that_does_not_fit_a_column_raises_schema_mismatch_error(
+    column: C, field: tuple[int, int], nullable: bool, words: str
+) -> None:
     table_map = TableMap.parse(table_map_body([(F.LONG, 0), field], [False, nullable]))
     with pytest.raises(SchemaMismatchError, match=rf"column 2 `v`: .*{words}.*table d\.t"):
         RowPlan.make(table_map, simple_schema(ID, column))
 
 
-def test_number_of_columns() -> None:
+def test_wrong_number_of_columns_raises_schema_mismatch_error() -> None:
     table_map = TableMap.parse(table_map_body([(F.LONG, 0)] * 2, [False, True]))
     with pytest.raises(SchemaMismatchError, match=r"expected 1 columns \(`id`\), found 2"):
         RowPlan.make(table_map, simple_schema(ID))

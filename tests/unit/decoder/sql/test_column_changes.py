@@ -1,4 +1,4 @@
-"""What the columns are called behind a statement, or that nobody knows."""
+"""Names of columns after a statement, or an error if they are uncertain."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ BEFORE = _table(ID, V, N)
         ),
     ],
 )
-def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str]) -> None:
+def test_columns_of_a_changed_table_map_to_their_new_names(
+    after: tuple[C, ...], told: str | None, expected: dict[str, str]
+) -> None:
     assert renamed(BEFORE, _table(*after), told) == expected
 
 
 @pytest.mark.parametrize(
     ("after", "told"),
     [
-        # Which of the two is which?
+        # No statement shows which new column is which old one.
         ((ID, C("a", "varchar", 20, charset="utf8mb4"), C("b", "int")), None),
         ((ID, V, C("a", "int"), C("b", "int")), None),
         ((ID, V), None),
@@ -59,10 +61,12 @@ def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str])
         ),
         ((ID, V, N), "/* data-losing */ ALTER TABLE t DROP n, ADD n INT"),
         ((ID, C("v", "int")), "/* data-losing */ ALTER TABLE t DROP v, CHANGE n v INT"),
-        # The statement says other columns than there are.
+        # The statement does not result in the new columns.
         ((ID, V), "ALTER TABLE t DROP v"),
     ],
 )
-def test_what_nobody_knows(after: tuple[C, ...], told: str | None) -> None:
+def test_column_changes_of_uncertain_effect_raise_cannot_follow_error(
+    after: tuple[C, ...], told: str | None
+) -> None:
     with pytest.raises(CannotFollowError):
         renamed(BEFORE, _table(*after), told)

@@ -1,4 +1,4 @@
-"""CREATE TABLE to TableSchema; tests/live/ddl/test_ddl.py asks servers about the same cases."""
+"""CREATE TABLE parsed to TableSchema; tests/live/ddl/test_ddl.py runs the cases on servers."""
 
 from __future__ import annotations
 
@@ -32,31 +32,33 @@ def columns(definition: str, charset: str | None = "utf8mb4", **context: Any) ->
 
 
 @pytest.mark.parametrize(("definition", "expected"), TYPES)
-def test_column(definition: str, expected: ColumnSchema) -> None:
+def test_column_definition_parses_to_its_schema(definition: str, expected: ColumnSchema) -> None:
     assert columns(definition)[0] == expected
 
 
 @pytest.mark.parametrize("definition", MARIADB_DEFAULTS)
-def test_the_end_of_a_default(definition: str) -> None:
+def test_mariadb_default_ends_before_the_next_attribute_or_column(definition: str) -> None:
     column, *others = columns(f"{definition}, b int".replace("{table}", "t"))
     assert column.nullable == ("not null" not in definition)
     assert others == [ColumnSchema("b", "int")]
 
 
 @pytest.mark.parametrize(("sql", "key", "not_null"), KEYS)
-def test_primary_key(sql: str, key: tuple[str, ...], not_null: set[str]) -> None:
+def test_primary_key_and_not_null_columns_are_parsed(
+    sql: str, key: tuple[str, ...], not_null: set[str]
+) -> None:
     schema = parse_create_table(sql, "d", "utf8mb4")
     assert schema.primary_key == key
     assert {column.name for column in schema.columns if not column.nullable} == not_null
 
 
-# What stands behind `a int not null, b text not null, c int`, and the keys that tell rows apart.
+# (definitions after `a int not null, b text not null, c int`, unique keys that identify rows)
 UNIQUE: list[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = [
     ("unique (a), unique key u (b(9) desc, A)", (("a", ("a",)), ("u", ("b", "a")))),
     ("unique (c), unique i (a, c)", ()),
     ("unique type btree (a), unique `using` (a)", (("a", ("a",)), ("using", ("a",)))),
     ("constraint x unique (a), constraint unique (b)", (("b", ("b",)), ("x", ("a",)))),
-    # What MySQL 8.0 and MariaDB know beside columns.
+    # Syntax of MySQL 8.0 and MariaDB, such as expressions and periods.
     ("unique e ((a + 1)), unique f (a, (abs(c)), b)", ()),
     ("unique p (a, p without overlaps), unique q (a)", (("q", ("a",)),)),
     ("unique key if not exists i (a)", ()),
@@ -66,25 +68,29 @@ UNIQUE: list[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = [
 
 
 @pytest.mark.parametrize(("keys", "expected"), UNIQUE)
-def test_unique_keys(keys: str, expected: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+def test_only_unique_keys_that_identify_rows_are_parsed(
+    keys: str, expected: tuple[tuple[str, tuple[str, ...]], ...]
+) -> None:
     sql = f"create table t (a int not null, b text not null, c int, {keys})"
     assert parse_create_table(sql, "d", "utf8mb4").unique_keys == expected
 
 
 @pytest.mark.parametrize(("options", "table_charset", "column_charset"), OPTIONS)
-def test_table_options(options: str, table_charset: str | None, column_charset: str | None) -> None:
+def test_table_and_column_charsets_are_parsed_from_table_options(
+    options: str, table_charset: str | None, column_charset: str | None
+) -> None:
     schema = parse_create_table(f"create table t (a int, b varchar(9)) {options}", "d", "utf8mb4")
     assert (schema.charset, schema.columns[1].charset) == (table_charset, column_charset)
 
 
-def test_names() -> None:
+def test_quoted_and_unusual_names_are_parsed() -> None:
     sql = "CREATE TABLE IF NOT EXISTS `x y`.`t``1` (`a``b` int, 2b int, c$ int, é int, date date)"
     schema = parse_create_table(sql, "d", None)
     assert (schema.database, schema.table, schema.charset) == ("x y", "t`1", None)
     assert [column.name for column in schema.columns] == ["a`b", "2b", "c$", "é", "date"]
 
 
-def test_like() -> None:
+def test_create_like_copies_a_known_table_and_rejects_an_unknown_one() -> None:
     known = TableSchema("x", "u", (bare("int"),), ("a",), "latin1")
     found = {("x", "u"): known}
     for sql in ("create table t like x.u", "create table if not exists t (like x.u)"):
@@ -94,7 +100,7 @@ def test_like() -> None:
         parse_create_table("create table t like u", "d", None, lambda *name: found.get(name))
 
 
-def test_what_the_session_and_the_server_decide() -> None:
+def test_parsed_columns_depend_on_session_and_server_settings() -> None:
     assert columns("a real", real_as_float=True)[0].type == "float"
     assert columns("a timestamp", explicit_defaults_for_timestamp=True)[0].nullable
     assert columns("a timestamp(6)", server_version=50568)[0].length == 0
@@ -104,7 +110,7 @@ def test_what_the_session_and_the_server_decide() -> None:
     assert columns("a uuid", mariadb=True)[0].type == "uuid"
 
 
-# (statement, part of the message); the database's character set is not known.
+# (statement, part of the message); the database's character set is unknown.
 REFUSED: list[tuple[str, str]] = [
     ("create table t (a varchar(9))", "character set that its definition"),
     ("create table t select 1", "from a SELECT"),
@@ -143,14 +149,14 @@ REFUSED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("sql", "message"), REFUSED)
-def test_what_is_not_understood_is_refused(sql: str, message: str) -> None:
+def test_unsupported_create_table_raises_unknown_schema_error(sql: str, message: str) -> None:
     with pytest.raises(UnknownSchemaError, match=message) as caught:
         parse_create_table(sql, "d", None)
     assert "\n" not in str(caught.value)
 
 
 def shown(column: dict[str, Any]) -> ColumnSchema:
-    """A column of a captured scenario, as SHOW told it."""
+    """Return a column of a recorded scenario as the server showed it."""
     parsed = parse_column_type(
         column["name"],
         column["type"],
@@ -165,12 +171,12 @@ def without_labels(column: ColumnSchema) -> ColumnSchema:
     return replace(column, labels=())
 
 
-# Nearly all of their tables were altered.
+# Databases whose tables were nearly all altered.
 OF_DDL = ("fx_random_ddl", "fx_conversions")
 
 
-def test_captured_creates_are_what_the_server_showed() -> None:
-    """Every CREATE TABLE in the 5.7 logs whose table was not altered later."""
+def test_captured_create_tables_parse_to_the_columns_shown_by_the_server() -> None:
+    """The cases are all CREATE TABLE in the 5.7 logs whose tables were not altered or renamed."""
     left_out = set()
     for description in sorted(CAPTURED.glob("*.json")):
         scenario = json.loads(description.read_text())
@@ -192,7 +198,7 @@ def test_captured_creates_are_what_the_server_showed() -> None:
             ours = created[name].columns
             theirs = [shown(column) for column in table["columns"]]
             assert list(map(without_labels, ours)) == list(map(without_labels, theirs))
-            # information_schema is utf8 of three bytes: the server itself showed ? for an emoji.
+            # information_schema uses three-byte utf8, so the server shows ? for an emoji.
             labels = [tuple(label.replace("😀", "?") for label in each.labels) for each in ours]
             assert labels == [each.labels for each in theirs]
             keys = {column["name"] for column in table["columns"] if column["key"] == "PRI"}

@@ -1,4 +1,4 @@
-"""What DDL does to rows that are there: one statement a line."""
+"""The effect of DDL on existing rows, one statement per line."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("sql", "effect"), CASES)
-def test_effect(sql: str, effect: DdlEffect) -> None:
+def test_ddl_effect_on_existing_rows_is_classified(sql: str, effect: DdlEffect) -> None:
     statement = classify(sql, "d")
     after = None
     if statement.kind is StatementKind.ALTER_TABLE and "FROBNICATE" not in sql:
@@ -99,8 +99,8 @@ def test_effect(sql: str, effect: DdlEffect) -> None:
     assert ddl_effect(statement, sql, BEFORE, after) is effect
 
 
-def test_a_timestamp_that_may_be_null_hangs_on_the_server() -> None:
-    """What the table became tells; the text does not."""
+def test_effect_of_added_timestamp_follows_explicit_defaults_for_timestamp() -> None:
+    """The statement's text is the same; only the resulting schema shows the effect."""
     sql = "ALTER TABLE t ADD z TIMESTAMP"
     for explicit, effect in ((True, SHAPE), (False, CHANGING)):
         context = SqlContext(explicit_defaults_for_timestamp=explicit)
@@ -108,7 +108,7 @@ def test_a_timestamp_that_may_be_null_hangs_on_the_server() -> None:
         assert ddl_effect(classify(sql, "d"), sql, BEFORE, after) is effect
 
 
-def test_without_the_table_a_change_counts_as_one() -> None:
+def test_column_change_of_an_unknown_table_counts_as_changing_rows() -> None:
     sql = "ALTER TABLE t CHANGE n m INT"
     assert ddl_effect(classify(sql, "d"), sql, None, None) is CHANGING
     sql = "ALTER TABLE t COMMENT 'x'"

@@ -1,8 +1,8 @@
-"""Our reading of DDL against sqlglot's, where sqlglot has one: columns, their order, primary keys.
+"""The package's DDL parser compared with sqlglot: columns, their order, and primary keys.
 
-sqlglot does not read DDL for the package: it passes over executable comments, with what stands in
-them (UNSIGNED, whole types), takes REAL for FLOAT, and refuses BYTE, ASCII, NCHAR and more. What it
-does read it reads by itself, which makes it a good witness.
+The package does not use sqlglot, which skips executable comments with their content (UNSIGNED,
+whole types), reads REAL as FLOAT, and rejects BYTE, ASCII, NCHAR and more. For the statements that
+it parses, sqlglot is an independent check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CAPTURED = sorted(
 
 
 def _witness(sql: str) -> list[str] | None:
-    """The columns' names; None where sqlglot gives the statement back unread."""
+    """Return the column names according to sqlglot, or None if it cannot parse the statement."""
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         tree = sqlglot.parse_one(sql, read="mysql")
@@ -43,7 +43,7 @@ def _witness(sql: str) -> list[str] | None:
 
 
 def _compared(statements: list[str]) -> int:
-    """How many of the statements both have read, and to the same columns."""
+    """Check that both parsers find the same columns; return how many statements both parsed."""
     compared = 0
     for sql in statements:
         expected = _witness(sql)
@@ -52,24 +52,24 @@ def _compared(statements: list[str]) -> int:
         try:
             found = parse_create_table(sql, "d", "utf8mb4")
         except UnknownSchemaError as error:
-            assert "SELECT" in error.message  # noqa: PT017 (columns that no definition names)
+            assert "SELECT" in error.message  # noqa: PT017 (columns of a SELECT have no definition)
             continue
         assert [column.name for column in found.columns] == expected, sql
         compared += 1
     return compared
 
 
-def test_captured_statements() -> None:
+def test_captured_create_tables_parse_to_the_columns_of_sqlglot() -> None:
     assert _compared(_CAPTURED) > 0.8 * len(_CAPTURED) > 30
 
 
-def test_cases() -> None:
+def test_create_tables_of_all_types_parse_to_the_columns_of_sqlglot() -> None:
     statements = [f"create table t ({definition})" for definition, _ in TYPES]
     assert _compared(statements) > 0.7 * len(statements)
 
 
 @pytest.mark.parametrize("key", [("a",), ("b", "a")])
-def test_primary_key(key: tuple[str, ...]) -> None:
+def test_primary_key_of_create_table_parses_as_in_sqlglot(key: tuple[str, ...]) -> None:
     sql = f"create table t (a int, b varchar(9), c int, primary key ({', '.join(key)}))"
     tree = sqlglot.parse_one(sql, read="mysql").find(exp.PrimaryKey)
     assert tree is not None

@@ -1,6 +1,6 @@
-"""CONVERT TO where no column becomes another: what is known of the default, by server.
+"""CONVERT TO that changes no column: the table's default character set by server version.
 
-What the servers at hand do, tests/live/ddl/test_conversions.py asks them.
+tests/live/ddl/test_conversions.py runs such statements on the available servers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def altered(version: str, *statements: str) -> TableSchema:
         ("5.7.12-enterprise-commercial-advanced-log", CHANGES),
         ("10.11.19-MariaDB-0+deb12u1-log", CHANGES),
         ("5.5.5-10.6.12-MariaDB-log", CHANGES),
-        # Nobody has looked.
+        # The behavior of these versions is not known.
         ("5.7.11-log", NOT_KNOWN),
         ("5.7.9-log", NOT_KNOWN),
         ("5.6.28-log", NOT_KNOWN),
@@ -45,11 +45,13 @@ def altered(version: str, *statements: str) -> TableSchema:
         ("8.4.0", NOT_KNOWN),
         ("10.2.8-MariaDB", NOT_KNOWN),
         ("10.0.12-MariaDB", NOT_KNOWN),
-        # Statements of a file that a user gives.
+        # No version: statements from a user's file.
         ("", NOT_KNOWN),
     ],
 )
-def test_each_version(version: str, default: str | None) -> None:
+def test_table_charset_after_noop_convert_depends_on_the_server_version(
+    version: str, default: str | None
+) -> None:
     assert altered(version, NUMBERS, CONVERT).charset == default
     if default is None:
         with pytest.raises(UnknownSchemaError, match="that its definition"):
@@ -57,13 +59,13 @@ def test_each_version(version: str, default: str | None) -> None:
     else:
         after = altered(version, NUMBERS, CONVERT, "ALTER TABLE t ADD note TEXT")
         assert after.columns[-1].charset == default
-    # Known again with the next word of it.
+    # The next statement with a character set makes it known again.
     told = altered(version, NUMBERS, CONVERT, "ALTER TABLE t CHARACTER SET ucs2, ADD note TEXT")
     assert (told.charset, told.columns[-1].charset) == ("ucs2", "ucs2")
 
 
 @pytest.mark.parametrize("version", ["5.6.24-log", "5.7.9", "5.7.41-log", "8.0.36", ""])
-def test_where_all_servers_do_the_same(version: str) -> None:
+def test_effective_convert_sets_the_table_charset_on_all_versions(version: str) -> None:
     for more in (", COMMENT 'x'", ", ADD n INT", ", FORCE", ", ALGORITHM=COPY", ", DROP b"):
         assert altered(version, NUMBERS, CONVERT + more).charset == "utf8mb4", more
     text = "CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9)) CHARSET latin1"
@@ -74,15 +76,15 @@ def test_where_all_servers_do_the_same(version: str) -> None:
 @pytest.mark.parametrize(
     "clauses", ["DROP INDEX i, ADD INDEX i (id)", "DROP PRIMARY KEY, ADD PRIMARY KEY (id)"]
 )
-def test_an_index_that_comes_again(clauses: str) -> None:
-    """On 5.6 that is nothing to do, and CONVERT TO is not done either."""
+def test_convert_with_a_recreated_index_leaves_charset_unknown_on_5_6(clauses: str) -> None:
+    """5.6 treats the recreated index as a no-op, and can skip CONVERT TO with it."""
     create = "CREATE TABLE t (id INT, b BLOB, KEY i (id), PRIMARY KEY (id)) CHARSET latin1"
     assert altered("5.6.24-log", create, f"{CONVERT}, {clauses}").charset is None
     assert altered("5.7.41-log", create, f"{CONVERT}, {clauses}").charset == "utf8mb4"
 
 
-def test_text_of_that_character_set() -> None:
-    """On 5.6 it hangs on the collation then, which is not known here."""
+def test_convert_of_text_in_the_same_charset_leaves_charset_unknown_on_5_6() -> None:
+    """On 5.6, the result depends on the column's collation, which is unknown."""
     create = "CREATE TABLE t (s TEXT CHARSET utf8mb4) CHARSET latin1"
     assert altered("5.6.24-log", create, CONVERT).charset is None
     assert altered("5.7.41-log", create, CONVERT).charset == "utf8mb4"

@@ -1,4 +1,4 @@
-"""Statements without their literals, in every mode of the session; cut off anywhere."""
+"""Statements without their literals, in several SQL modes, whole and cut at any character."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANSI = SqlContext(ansi_quotes=True)
         ("SET a = 'x\ny'", DEFAULT_CONTEXT, "SET a = '?'"),
     ],
 )
-def test_a_statement_keeps_its_structure_and_no_literal(
+def test_redacted_statement_keeps_its_structure_and_no_literal(
     sql: str, context: SqlContext, shown: str | None
 ) -> None:
     found = without_literals(sql, context)
@@ -45,7 +45,7 @@ def test_a_statement_keeps_its_structure_and_no_literal(
 
 
 @pytest.mark.parametrize("context", [DEFAULT_CONTEXT, PLAIN, ANSI])
-def test_no_prefix_of_a_statement_shows_its_literals(context: SqlContext) -> None:
+def test_redacted_prefix_of_a_statement_shows_no_literal(context: SqlContext) -> None:
     sql = "INSERT INTO `t` /* SECRET */ VALUES ('SECRET', x'5345', 987654, 'it''s SECRET') # SECRET"
     for end in range(len(sql) + 1):
         shown = without_literals(sql[:end], context)

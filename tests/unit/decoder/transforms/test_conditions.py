@@ -1,4 +1,4 @@
-"""Conditions: SQL's three values against sqlite's, for all combinations of a few predicates."""
+"""Conditions in three-valued logic compared with SQLite, for random combinations of predicates."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def random_condition(random: Random, depth: int) -> str:
     return f"{random_condition(random, depth - 1)} {kind} {random_condition(random, depth - 1)}"
 
 
-def test_each_condition_has_the_value_that_sqlite_gives_it() -> None:
+def test_conditions_evaluate_as_in_sqlite() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE t (a INT, b REAL, s TEXT)")
         rows = list(itertools.product(*VALUES.values()))
@@ -94,7 +94,7 @@ def test_null_safe_equality_is_never_unknown() -> None:
         ("a = 'cut", "that does not end"),
     ],
 )
-def test_another_form_is_an_error_that_shows_no_literal(text: str, told: str) -> None:
+def test_malformed_condition_raises_schema_error_without_literals(text: str, told: str) -> None:
     with pytest.raises(SchemaError, match=told) as caught:
         parse_condition(text)
     assert "SECRET" not in str(caught.value)
@@ -111,6 +111,6 @@ def test_another_form_is_an_error_that_shows_no_literal(text: str, told: str) ->
         ("f", "`f`"),
     ],
 )
-def test_a_condition_that_does_not_fit_its_table_is_an_error(text: str, told: str) -> None:
+def test_condition_that_does_not_fit_its_table_raises_option_error(text: str, told: str) -> None:
     with pytest.raises(OptionError, match=told):
         bind(parse_condition(text), TABLE)

@@ -1,4 +1,4 @@
-"""Masks: their forms, and what they make of values."""
+"""Masks: their syntax and the masked values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = ColumnSchema("c", "varchar", 80, charset="utf8mb4")
 
 
 def read(value: bytes, mask: str, column: ColumnSchema = TEXT) -> tuple[str, str]:
-    """The masked value and its JSON; each reads up to the value's end."""
+    """Return the masked value and its JSON; check that each read ends at the value's end."""
     codec: Codec = (
         text("c", 1, bytes.decode) if column.type == "varchar" else binary("c", 1, column.length)
     )
@@ -44,7 +44,7 @@ def read(value: bytes, mask: str, column: ColumnSchema = TEXT) -> tuple[str, str
         ("keeplast ( 4 )", Mask("keepLast", 4)),
     ],
 )
-def test_a_form_is_parsed_in_any_case(form: str, mask: Mask) -> None:
+def test_mask_is_parsed_in_any_case_and_spacing(form: str, mask: Mask) -> None:
     assert parse_mask(form) == mask
     assert parse_mask(str(mask)) == mask
 
@@ -53,7 +53,7 @@ def test_a_form_is_parsed_in_any_case(form: str, mask: Mask) -> None:
     "form",
     ["", "hash(3)", "truncate", "truncate(0)", "keepLast(-1)", "truncate(3", "last 4"],
 )
-def test_another_form_is_an_error(form: str) -> None:
+def test_malformed_mask_raises_value_error(form: str) -> None:
     with pytest.raises(ValueError, match="expected hash, redact, truncate"):
         parse_mask(form)
 
@@ -73,24 +73,26 @@ def test_another_form_is_an_error(form: str) -> None:
         ('a"b', "truncate(2)", 'a"'),
     ],
 )
-def test_a_text_is_masked(value: str, mask: str, shown: str) -> None:
+def test_text_is_masked_by_hash_redact_truncate_or_keep_last(
+    value: str, mask: str, shown: str
+) -> None:
     found, json = read(value.encode(), mask)
     assert found == shown
     assert json == '"' + shown.replace('"', '\\"') + '"'
 
 
-def test_bytes_are_hashed_as_they_are_and_padded() -> None:
+def test_binary_value_is_padded_and_hashed_as_raw_bytes() -> None:
     column = ColumnSchema("c", "binary", 4)
     assert read(b"\x01\xff", "hash", column)[0] == hashed(b"\x01\xff\x00\x00")
 
 
-def test_a_masked_blob_stays_one_whose_old_value_may_be_unreliable() -> None:
+def test_masked_column_keeps_unreliable_before_image_but_no_labels() -> None:
     generated = ColumnSchema("c", "text", charset="latin1", virtual=True)
     assert masked_column(generated).before_image_unreliable
     assert not masked_column(ColumnSchema("c", "enum", labels=("a",))).labels
 
 
-def test_each_number_is_masked_by_its_text() -> None:
+def test_integer_is_masked_by_its_decimal_text() -> None:
     column = ColumnSchema("c", "bigint", unsigned=True)
     made = masked_codec(codec_for(8, 0, column), Masking(Mask("keepLast", 3), column, b""))
     assert made.read((491701234567).to_bytes(8, "little"), 0) == ("***567", 8)

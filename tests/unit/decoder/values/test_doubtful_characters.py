@@ -1,4 +1,4 @@
-"""Which characters have several codes, compared with a count of all codes."""
+"""Characters with several codes in a charset, compared with a count of all codes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ONE_EACH = {
 
 
 @pytest.mark.parametrize("charset", sorted(_UNICODE | _ONE_EACH))
-def test_sets_that_have_one_code_for_each_character(charset: str) -> None:
+def test_charsets_with_one_code_per_character_have_no_ambiguous_characters(charset: str) -> None:
     assert ambiguous_characters(charset) == frozenset()
 
 
 @pytest.mark.parametrize("charset", sorted({*MAX_BYTES_PER_CHARACTER} - _UNICODE - {"gb18030"}))
-def test_characters_of_all_codes_of_up_to_two_bytes(charset: str) -> None:
+def test_characters_with_several_one_or_two_byte_codes_are_ambiguous(charset: str) -> None:
     decode = decoder_of(charset)
     assert decode is not None
     counts: Counter[str] = Counter()
@@ -41,12 +41,12 @@ def test_characters_of_all_codes_of_up_to_two_bytes(charset: str) -> None:
         assert several == ambiguous_characters(charset)
 
 
-def test_gb18030() -> None:
+def test_only_the_question_mark_is_ambiguous_in_gb18030() -> None:
     decode = decoder_of("gb18030")
     assert decode is not None
     counts: Counter[str] = Counter(map(chr, range(128)))
     pairs = product(range(0x81, 0xFF), [*range(0x40, 0x7F), *range(0x80, 0xFF)])
-    # All at once: each code gives one character, as their number says below.
+    # Decoded in one call: each code gives one character, as the total below shows.
     counts.update(decode(b"".join(map(bytes, pairs))))
     fours = product(range(0x81, 0xFF), range(0x30, 0x3A), range(0x81, 0xFF), range(0x30, 0x3A))
     counts.update(decode(b"".join(map(bytes, fours))))

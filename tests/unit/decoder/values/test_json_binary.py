@@ -1,4 +1,4 @@
-"""Binary JSON: whole documents, cut ones, and ones that no server wrote."""
+"""Binary JSON documents: whole, cut, and invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import (
 )
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
-# Documents by hand, as json_binary.h draws them: (bytes in hexadecimal, tree, JSON text).
+# Documents built by hand after json_binary.h: (bytes in hexadecimal, tree, JSON text).
 DOCUMENTS: list[tuple[str, Any, str]] = [
     ("", None, "null"),
     ("04 00", None, "null"),
@@ -50,7 +50,7 @@ DOCUMENTS: list[tuple[str, Any, str]] = [
         '{"a":1,"b":"x"}',
     ),
     ("02 0200 1100  04 0000  02 0a00  0100 0700 04 0100", [None, [True]], "[null,[true]]"),
-    # In a large array an int32 stands in its entry.
+    # In a large array, an int32 is inline in its entry.
     ("03 01000000 0d000000  07 80969800", [10_000_000], "[10000000]"),
     ("0f f6 04 0302 8132", Decimal("1.50"), "1.50"),
     ("0f f6 04 0302 7ecd", Decimal("-1.50"), "-1.50"),
@@ -90,14 +90,14 @@ TEMPORALS = [
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), DOCUMENTS)
-def test_document(raw: str, tree: Any, text: str) -> None:
+def test_binary_json_document_parses_to_its_tree_and_text(raw: str, tree: Any, text: str) -> None:
     found = parse_json(bytes.fromhex(raw))
-    assert repr(found) == repr(tree)  # 1, True, 1.0 and Decimal(1) are equal, but not the same
+    assert repr(found) == repr(tree)  # 1, True, 1.0 and Decimal(1) are equal, but have other types
     assert json_text(found) == text
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), TEMPORALS)
-def test_dates_inside_json_are_strings_as_select_shows_them(
+def test_temporal_values_in_json_are_strings_as_shown_by_select(
     raw: bytes, tree: Any, text: str
 ) -> None:
     assert parse_json(raw) == tree
@@ -105,14 +105,14 @@ def test_dates_inside_json_are_strings_as_select_shows_them(
 
 
 @pytest.mark.parametrize(("raw", "tree", "text"), DOCUMENTS)
-def test_document_that_is_cut_anywhere(raw: str, tree: Any, text: str) -> None:
+def test_binary_json_document_cut_at_any_byte_is_rejected(raw: str, tree: Any, text: str) -> None:
     data = bytes.fromhex(raw)
     for length in range(1, len(data)):
         with pytest.raises(MalformedEventError, match="column `j` holds JSON that is cut short"):
             parse_json(data[:length], "column `j`")
 
 
-# Documents that no server writes: each an error, none an endless loop or a wrong value.
+# Documents that no server writes: each must be an error, not an endless loop or a wrong value.
 BAD_DOCUMENTS: list[tuple[str, str]] = [
     ("0d 00", "a value of type 0x0d"),
     ("04 03", "the literal 0x03"),
@@ -136,13 +136,13 @@ BAD_DOCUMENTS: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("raw", "message"), BAD_DOCUMENTS)
-def test_document_that_no_server_wrote(raw: str, message: str) -> None:
+def test_invalid_binary_json_document_is_rejected(raw: str, message: str) -> None:
     with pytest.raises(MalformedEventError, match=f"column `j`.*{message}"):
         parse_json(bytes.fromhex(raw), "column `j`")
 
 
 @given(TREES, st.randoms(use_true_random=False))
-def test_every_tree_comes_back(tree: Any, random: Any) -> None:
+def test_encoded_json_tree_parses_back_unchanged(tree: Any, random: Any) -> None:
     code, raw = encode(tree, lambda: random.random() < 0.5)
     found = parse_json(bytes([code]) + raw)
     assert repr(found) == repr(tree)
@@ -150,7 +150,9 @@ def test_every_tree_comes_back(tree: Any, random: Any) -> None:
 
 
 @given(TREES, st.data())
-def test_broken_documents_end_in_our_error_or_a_tree(tree: Any, data: st.DataObject) -> None:
+def test_damaged_json_document_gives_a_bounded_tree_or_malformed_event_error(
+    tree: Any, data: st.DataObject
+) -> None:
     code, raw = encode(tree, lambda: False)
     broken = bytearray([code]) + raw
     for _ in range(data.draw(st.integers(1, 4))):
@@ -159,13 +161,13 @@ def test_broken_documents_end_in_our_error_or_a_tree(tree: Any, data: st.DataObj
         found = parse_json(bytes(broken))
     except MalformedEventError:
         return
-    # Nothing can come out that is larger than what went in.
+    # The size of the document limits the size of the tree.
     assert len(repr(found)) <= 30 * len(broken) + 100
 
 
 @pytest.mark.parametrize("entries", [2, 10])
-def test_shared_values_do_not_grow(entries: int) -> None:
-    """Each level's entries all point at one next level: entries ** 50 values, if it were read."""
+def test_json_document_with_overlapping_values_is_rejected(entries: int) -> None:
+    """All entries of a level point to the same next level: read as a tree, entries ** 50 values."""
     head = 4 + 3 * entries
     levels = 50
     parts = [
@@ -178,7 +180,7 @@ def test_shared_values_do_not_grow(entries: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])
-def test_depth(kind: str) -> None:
+def test_json_document_deeper_than_100_levels_is_rejected(kind: str) -> None:
     """Servers allow 100 levels."""
 
     def nested(levels: int) -> bytes:
@@ -194,8 +196,8 @@ def test_depth(kind: str) -> None:
         parse_json(nested(101))
 
 
-def test_opaque_base64_has_the_servers_lines() -> None:
-    """5.7 writes it with its TO_BASE64, which breaks the line after 76 characters."""
+def test_opaque_json_value_breaks_base64_lines_after_76_characters() -> None:
+    """5.7 encodes the value with its TO_BASE64, which breaks lines after 76 characters."""
     text = JsonOpaque(252, bytes(120)).text
     assert text.split("\n") == ["base64:type252:" + "A" * 76, "A" * 76, "A" * 8]
     assert "\n" not in JsonOpaque(252, bytes(57)).text

@@ -1,4 +1,4 @@
-"""JSON diffs applied to binary documents, against the same changes of Python trees."""
+"""JSON diffs applied to binary documents, compared with the same changes of Python trees."""
 
 from __future__ import annotations
 
@@ -73,25 +73,27 @@ CASES: list[tuple[list[bytes], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("diffs", "change"), CASES)
-def test_a_diff_changes_the_document(diffs: list[bytes], change: dict[str, Any]) -> None:
+def test_json_diffs_replace_insert_and_remove_values(
+    diffs: list[bytes], change: dict[str, Any]
+) -> None:
     found = applied(DOCUMENT, *diffs)
     assert found == {**DOCUMENT, **change}
 
 
-def test_a_removed_member_is_gone() -> None:
+def test_json_diff_removes_an_object_member() -> None:
     assert applied(DOCUMENT, diff(REMOVE, "$.long")) == {
         key: value for key, value in DOCUMENT.items() if key != "long"
     }
 
 
-def test_inserted_keys_are_in_the_order_of_the_server() -> None:
+def test_keys_inserted_by_json_diffs_are_in_server_order() -> None:
     found = applied(
         {"b": 1, "d": 2, "aa": 3}, *(diff(INSERT, f"$.{key}", 0) for key in ("c", "ab", "e"))
     )
     assert list(found) == ["b", "c", "d", "e", "aa", "ab"]
 
 
-# (diff, what the error says)
+# (diff, part of the error message)
 WRONG: list[tuple[bytes, str]] = [
     (diff(REPLACE, "$.none", 1), "nothing is there"),
     (diff(REPLACE, "$.b[3]", 1), "nothing is there"),
@@ -120,7 +122,7 @@ WRONG: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("diffs", "message"), WRONG)
-def test_a_diff_that_does_not_fit_is_an_error(diffs: bytes, message: str) -> None:
+def test_invalid_json_diff_raises_malformed_event_error(diffs: bytes, message: str) -> None:
     with pytest.raises(MalformedEventError) as caught:
         applied(DOCUMENT, diffs)
     assert message in caught.value.message
@@ -128,7 +130,7 @@ def test_a_diff_that_does_not_fit_is_an_error(diffs: bytes, message: str) -> Non
 
 
 def places(tree: Any, path: Path) -> list[Path]:
-    """The paths of all values below a tree."""
+    """Return the paths of all values below a tree."""
     members = (
         tree.items()
         if isinstance(tree, dict)
@@ -148,7 +150,7 @@ def at(tree: Any, path: Path) -> Any:
 
 
 def change(tree: Any, made: random.Random, value: Any) -> bytes | None:
-    """A random change of the tree, made in place; None if there is nothing to change."""
+    """Change the tree at random, in place; return the diff, or None if nothing can be changed."""
     everywhere = places(tree, [])
     containers = [path for path in ([], *everywhere) if isinstance(at(tree, path), (dict, list))]
     if not containers:
@@ -174,7 +176,7 @@ def change(tree: Any, made: random.Random, value: Any) -> bytes | None:
 
 
 @given(TREES, st.lists(TREES, min_size=1, max_size=6), st.booleans(), st.integers(0, 1 << 32))
-def test_random_changes_of_random_documents(
+def test_random_json_diffs_equal_the_same_changes_of_the_tree(
     tree: Any, values: list[Any], large: bool, seed: int
 ) -> None:
     made = random.Random(seed)
@@ -186,8 +188,9 @@ def test_random_changes_of_random_documents(
 
 
 @given(TREES.flatmap(lambda tree: mutations(encode_document(tree))), st.integers(0, 1 << 32))
-def test_damaged_documents_are_an_error_or_changed(document: bytes, seed: int) -> None:
-    """Never another exception."""
+def test_json_diff_of_damaged_document_raises_only_malformed_event_error(
+    document: bytes, seed: int
+) -> None:
     made = random.Random(seed)
     legs = "".join(made.choice((".a", "[0]", "[last]", ".b")) for _ in range(made.randrange(1, 4)))
     try:
@@ -196,7 +199,7 @@ def test_damaged_documents_are_an_error_or_changed(document: bytes, seed: int) -
         return
 
 
-def test_a_document_grows_beyond_small_offsets_and_back() -> None:
+def test_json_diffs_switch_between_small_and_large_offsets() -> None:
     many = {f"k{n:05}": "v" * 20 for n in range(3000)}
     grown = apply_diffs(encode_document({"a": {}}), diff(REPLACE, "$.a", 1), "x")
     grown = apply_diffs(grown, diff(INSERT, "$.many", []), "x")

@@ -1,4 +1,4 @@
-"""Values: bytes as they stand in a row image, and the JSON text that they become."""
+"""Column values: the bytes in a row image, and the JSON text that they decode to."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ def codec_of(described: ColumnSchema, old: int = 0) -> Codec:
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "expected"), VALUES)
-def test_value(described: ColumnSchema, old: int, raw: str, expected: str) -> None:
+def test_stored_value_decodes_to_its_json_text(
+    described: ColumnSchema, old: int, raw: str, expected: str
+) -> None:
     data = bytes.fromhex(raw)
     codec = codec_of(described, old)
-    # With a head and a tail: a value begins where it is told to and takes what is its own.
+    # With bytes before and after: the value is read from the given position to its own end.
     padded = b"\x99" * 3 + data + b"\x99" * 3
     end = 3 + len(data)
     value, pos = codec.read(padded, 3)
@@ -46,7 +48,9 @@ def test_value(described: ColumnSchema, old: int, raw: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "expected"), VALUES)
-def test_cut_value_is_an_error(described: ColumnSchema, old: int, raw: str, expected: str) -> None:
+def test_value_cut_at_any_byte_is_rejected(
+    described: ColumnSchema, old: int, raw: str, expected: str
+) -> None:
     del expected
     data = bytes.fromhex(raw)
     codec = codec_of(described, old)
@@ -57,14 +61,14 @@ def test_cut_value_is_an_error(described: ColumnSchema, old: int, raw: str, expe
 
 
 @pytest.mark.parametrize(("described", "old", "raw", "error"), BAD_VALUES)
-def test_impossible_value_is_an_error(
+def test_impossible_stored_value_is_rejected(
     described: ColumnSchema, old: int, raw: str, error: type[MySQLBinlogError]
 ) -> None:
     with pytest.raises(error):
         codec_of(described, old).read_json(bytes.fromhex(raw), 0)
 
 
-def test_charset_that_nobody_knows_is_refused_by_name_but_can_be_skipped() -> None:
+def test_value_of_unknown_charset_is_rejected_but_can_be_skipped() -> None:
     described = text("varchar", 10, "klingon")
     with pytest.raises(SchemaError, match="the character set klingon"):
         codec_for(F.VARCHAR, 40, described)
@@ -83,7 +87,9 @@ def test_charset_that_nobody_knows_is_refused_by_name_but_can_be_skipped() -> No
         (0xF808, (F.SET, 8)),
     ],
 )
-def test_length_folded_into_the_real_type(metadata: int, expected: tuple[int, int]) -> None:
+def test_string_metadata_gives_the_real_type_and_length(
+    metadata: int, expected: tuple[int, int]
+) -> None:
     assert real_string(metadata) == expected
 
 
@@ -91,7 +97,7 @@ def test_length_folded_into_the_real_type(metadata: int, expected: tuple[int, in
     ("members", "size"),
     [(1, 1), (8, 1), (9, 2), (16, 2), (17, 3), (24, 3), (25, 4), (32, 4), (33, 8), (64, 8)],
 )
-def test_set_bytes(members: int, size: int) -> None:
+def test_size_of_a_set_value_depends_on_its_number_of_members(members: int, size: int) -> None:
     described = column("set", labels=S64[:members], charset="utf8mb4")
     assert codec_of(described).skip(bytes(8), 0) == size
 
@@ -125,7 +131,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, str]:
 
 
 def pack_decimal(precision: int, scale: int, shown: str) -> bytes:
-    """decimal2bin, by its description: the other way round than the decoder does it."""
+    """Encode a DECIMAL as described for MySQL's decimal2bin, the reverse of the decoder."""
     whole, _, fraction = shown.lstrip("-").partition(".")
     whole = whole.rjust(precision - scale, "0")[-(precision - scale) :] if precision > scale else ""
     head = len(whole) % 9
@@ -142,7 +148,7 @@ def pack_decimal(precision: int, scale: int, shown: str) -> bytes:
 
 
 @given(decimals())
-def test_decimal_is_exact(value: tuple[int, int, str]) -> None:
+def test_stored_decimal_decodes_to_its_exact_text(value: tuple[int, int, str]) -> None:
     precision, scale, shown = value
     packed = pack_decimal(precision, scale, shown)
     assert len(packed) == decimal_size(precision, scale)
@@ -150,7 +156,7 @@ def test_decimal_is_exact(value: tuple[int, int, str]) -> None:
 
 
 @given(st.integers(-3_020_399_999_999, 3_020_399_999_999))
-def test_time6_is_exact(micros: int) -> None:
+def test_stored_time_6_decodes_to_exact_microseconds(micros: int) -> None:
     seconds, fraction = divmod(abs(micros), 1_000_000)
     packed = (seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60) << 24 | fraction
     raw = ((-packed if micros < 0 else packed) + (1 << 47)).to_bytes(6, "big")

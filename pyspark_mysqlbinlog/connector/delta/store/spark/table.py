@@ -1,4 +1,4 @@
-"""Delta tables with Delta's jars in the Spark session (`delta-spark`): each commit is a Spark job.
+"""One Delta table with Delta's jars in the Spark session: each commit is a Spark job.
 
 A commit that conflicts with one that did not change rows is tried again (see `commits`).
 """
@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType, TimestampNTZType
 
@@ -37,99 +37,30 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     has_commit_id,
     user_metadata,
 )
-from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE, DeltaPlace
+from pyspark_mysqlbinlog.connector.delta.store.places.names import SOURCE_TABLE
 from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
-from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
     count_equal_rows,
     equality_conditions,
     multiset_merge_sql,
 )
-from pyspark_mysqlbinlog.connector.delta.store.spark.places import check_catalog
-from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions, is_classic
 from pyspark_mysqlbinlog.connector.delta.store.spark.source_tables import SourceTable
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
     APPLICATION,
     BOUNDARY,
     METADATA,
-    SETTINGS,
     DeltaVersion,
     SparkTable,
 )
-from pyspark_mysqlbinlog.errors import MirrorError, OptionError
+from pyspark_mysqlbinlog.errors import MirrorError
 
-__all__ = ["SparkEngine", "SparkTarget", "has_delta"]
+__all__ = ["SparkTarget"]
 
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
 _LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
 _STATES = "mysqlbinlog_states"
-
-
-def has_delta(spark: SparkSession) -> bool:
-    """Return whether it is a classic session with Delta's extension."""
-    return is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
-
-
-class SparkEngine:
-    """Tables on any storage that Spark reaches.
-
-    properties : of created tables.
-    soft_delete : keep deleted rows, with true in a column of their own.
-    catalog : of the tables' names; None if they have paths.
-    """
-
-    def __init__(
-        self,
-        properties: Mapping[str, str] | None = None,
-        *,
-        soft_delete: bool = False,
-        catalog: str | None = None,
-    ) -> None:
-        self._properties = dict(properties or {})
-        self._catalog = catalog
-        self._keep_deleted = soft_delete
-        self._spark: Any = None
-        self._sessions: SparkSessions | None = None
-        self._open_tables: OpenTables | None = None
-
-    def begin(self, spark: SparkSession) -> None:
-        """Use the session of the batch that begins."""
-        if not is_classic(spark):
-            raise OptionError(
-                "engine: 'spark' needs a classic session, found Spark Connect; use 'deltalake'"
-            )
-        catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
-        # That of Unity Catalog can replace Delta's own.
-        is_delta = catalog.endswith((".DeltaCatalog", ".UCSingleCatalog"))
-        if not has_delta(spark) or not is_delta:
-            raise OptionError(
-                "engine: 'spark' needs a session with Delta's jars: set spark.jars.packages to"
-                f" io.delta:delta-spark of your Spark, spark.sql.extensions to {_EXTENSION} and"
-                f" spark.sql.catalog.spark_catalog to {_CATALOG}, or use 'deltalake'"
-            )
-        given: Any = spark
-        if self._sessions is None or self._spark != given._jsparkSession:
-            self._spark = given._jsparkSession
-            self._sessions = SparkSessions(spark, SETTINGS)
-            self._open_tables = OpenTables(spark)
-            if self._catalog is not None:
-                check_catalog(spark, self._catalog)
-
-    def target(self, place: DeltaPlace, partition_by: Sequence[str] = ()) -> SparkTarget:
-        """Return the Delta table of a path, URI or name, which may not exist yet."""
-        assert self._sessions is not None, "no batch has begun"
-        assert self._open_tables is not None
-        return SparkTarget(
-            SparkTable(place, self._sessions, self._open_tables),
-            self._properties,
-            partition_by,
-            soft_delete=self._keep_deleted,
-            source=SourceTable.of(place),
-        )
 
 
 @dataclass(frozen=True, slots=True)

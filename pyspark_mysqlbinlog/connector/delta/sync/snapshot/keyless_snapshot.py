@@ -137,9 +137,9 @@ def is_keyless(versions: Iterable[Version]) -> bool:
     return isinstance(last, TableSchema) and not last.row_key
 
 
-def last_drop_after(versions: Iterable[Version], behind: int) -> int | None:
-    """Return the last position after `behind` at which the table was dropped; None without any."""
-    return max(drops_after(versions, behind), default=None)
+def last_drop_after(versions: Iterable[Version], after: int) -> int | None:
+    """Return the last position after `after` at which the table was dropped; None without any."""
+    return max(drops_after(versions, after), default=None)
 
 
 def drops_after(versions: Iterable[Version], place: int) -> list[int]:

@@ -233,36 +233,36 @@ private:
         if (!digits() || (*whole == '0' && at_ - whole > 1)) return false;
         const bool has_point = accept('.');
         if (has_point && !digits()) return false;
-        const uint8_t* const behind = at_;
+        const uint8_t* const stop = at_;
         if (at_ != end_ && (*at_ | 0x20) == 'e') {
             ++at_;
             if (!accept('-')) accept('+');
             return digits() && number_double(begin, at_);
         }
-        const Raw text{begin, static_cast<size_t>(behind - begin)};
+        const Raw text{begin, static_cast<size_t>(stop - begin)};
         if (!has_point) return integer(text, whole, is_negative);
         const uint8_t* significant = whole;
-        while (significant != behind && (*significant == '0' || *significant == '.')) ++significant;
-        if (doubles_have_points_ && behind[-1] == '0' && behind[-2] == '.') {
+        while (significant != stop && (*significant == '0' || *significant == '.')) ++significant;
+        if (doubles_have_points_ && stop[-1] == '0' && stop[-2] == '.') {
             // A negative zero is no DECIMAL.
-            return is_negative && significant == behind && number_double(begin, behind);
+            return is_negative && significant == stop && number_double(begin, stop);
         }
         size_t count = 0;
-        for (const uint8_t* each = significant; each != behind; ++each) count += *each != '.';
-        const bool is_tiny = behind - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0;
+        for (const uint8_t* each = significant; each != stop; ++each) count += *each != '.';
+        const bool is_tiny = stop - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0;
         const bool matters = typed_ || is_tiny;
         // As in json_text.py: a DECIMAL keeps all digits of any number.
         const size_t most = matters ? 17 : 15;
-        if (behind[-1] == '0' || count > most) return decimal(text, whole);
+        if (stop[-1] == '0' || count > most) return decimal(text, whole);
         if (matters) return false;
-        return number_double(begin, behind);
+        return number_double(begin, stop);
     }
 
     bool integer(Raw text, const uint8_t* whole, bool is_negative) {
-        const uint8_t* const behind = text.data + text.size;
-        if (is_negative && *whole == '0') return number_double(text.data, behind);
+        const uint8_t* const stop = text.data + text.size;
+        if (is_negative && *whole == '0') return number_double(text.data, stop);
         uint64_t magnitude = 0;
-        for (const uint8_t* each = whole; each != behind; ++each) {
+        for (const uint8_t* each = whole; each != stop; ++each) {
             const uint64_t digit = static_cast<uint64_t>(*each - '0');
             if (magnitude > (~uint64_t{0} - digit) / 10) return decimal(text, whole);
             magnitude = magnitude * 10 + digit;
@@ -368,12 +368,12 @@ private:
         uint8_t* const begin = to;
         uint8_t* key_entry = put(put(to, self.bits, width), self.bytes, width);
         uint8_t* value_entry = key_entry + (is_object ? self.bits * (width + 2) : 0);
-        uint8_t* behind = begin + head_size(self.bits, width, is_object);
+        uint8_t* stop = begin + head_size(self.bits, width, is_object);
         if (is_object) {
             for (size_t key = index + 1; key < self.next; key = nodes_[key + 1].next) {
-                key_entry = put(key_entry, static_cast<uint64_t>(behind - begin), width);
+                key_entry = put(key_entry, static_cast<uint64_t>(stop - begin), width);
                 key_entry = put(key_entry, nodes_[key].length, 2);
-                behind = put_text(behind, nodes_[key]);
+                stop = put_text(stop, nodes_[key]);
             }
         }
         for (size_t each = index + 1; each < self.next; each = nodes_[each].next) {
@@ -383,11 +383,11 @@ private:
             if (is_inlined(node.code, width)) {
                 value_entry = put(value_entry, node.bits, width);
             } else {
-                value_entry = put(value_entry, static_cast<uint64_t>(behind - begin), width);
-                behind = write_value(each, behind);
+                value_entry = put(value_entry, static_cast<uint64_t>(stop - begin), width);
+                stop = write_value(each, stop);
             }
         }
-        return behind;
+        return stop;
     }
 
     static uint8_t* write_decimal(const Node& node, uint8_t* to) {

@@ -389,8 +389,8 @@ public:
             begin[i] = static_cast<uint8_t>(nulls[i] >> BITMAP_OFFSET | next << (8 - BITMAP_OFFSET));
         }
         // In the row no bit after the last column is set; in the image all of them are.
-        const size_t behind = count + BITMAP_OFFSET - 8 * (row_bitmap - 1);
-        if (nulls[row_bitmap - 1] >> behind != 0) return false;
+        const size_t used_bits = count + BITMAP_OFFSET - 8 * (row_bitmap - 1);
+        if (nulls[row_bitmap - 1] >> used_bits != 0) return false;
         if (count % 8 != 0) begin[image_bitmap - 1] |= static_cast<uint8_t>(0xff << count % 8);
         uint8_t* to = begin + image_bitmap;
         for (size_t i = 0; i < count; ++i) {

@@ -84,7 +84,7 @@ public:
     // --- known tables
 
     // Adds a table map's body that Python has parsed.
-    void learn(std::string_view body, bool wanted) { known_.learn(body, wanted); }
+    void learn(std::string_view body, bool captured) { known_.learn(body, captured); }
     // Requires every captured table's map to be parsed again.
     void forget_maps() { known_.forget_maps(); }
 
@@ -223,10 +223,10 @@ public:
         while (read(event)) {
             switch (event.kind) {
                 case Kind::Rows: {
-                    const Wanted wanted = wanted_rows(event);
-                    if (wanted == Wanted::Unknown) return odd();
+                    const Captured captured = captured_rows(event);
+                    if (captured == Captured::Unknown) return odd();
                     state_.rows();
-                    if (wanted == Wanted::Yes) {
+                    if (captured == Captured::Yes) {
                         keep(event);
                         ++kept_rows_events_;
                     }
@@ -244,21 +244,21 @@ public:
                     pass(event);
                     break;
                 case Kind::Map: {
-                    const Wanted wanted = wanted_map(event);
-                    if (wanted == Wanted::Unknown) return odd();
-                    const bool is_wanted = wanted == Wanted::Yes;
+                    const Captured captured = captured_map(event);
+                    if (captured == Captured::Unknown) return odd();
+                    const bool is_captured = captured == Captured::Yes;
                     // The filter passes on a frame, or a text from before the chunk.
                     const bool takes_text = text_waits_ && !state_.are_rows_seen;
-                    if (is_wanted && (frame_waits || (takes_text && !text_is_here_))) return odd();
+                    if (is_captured && (frame_waits || (takes_text && !text_is_here_))) return odd();
                     if (state_.table_map()) {
                         statement_.clear();
                         new_statement_ = true;
                         text_waits_ = false;
                     }
                     const uint64_t id = load48(event.body);
-                    ids.set(id, is_wanted);
-                    new_ids_.emplace_back(id, is_wanted);
-                    if (is_wanted) {
+                    ids.set(id, is_captured);
+                    new_ids_.emplace_back(id, is_captured);
+                    if (is_captured) {
                         if (text_waits_) keep(statement_[0]);
                         text_waits_ = false;
                         keep(event);
@@ -449,14 +449,14 @@ private:
         }
     }
 
-    Wanted wanted_rows(const Event& event) const {
-        if (event.body_size < 6) return Wanted::Unknown;
+    Captured captured_rows(const Event& event) const {
+        if (event.body_size < 6) return Captured::Unknown;
         const uint64_t id = load48(event.body);
-        const Wanted wanted = ids.find(id);
-        return wanted == Wanted::Unknown && is_dummy(id) ? Wanted::No : wanted;
+        const Captured captured = ids.find(id);
+        return captured == Captured::Unknown && is_dummy(id) ? Captured::No : captured;
     }
 
-    Wanted wanted_map(const Event& event) {
+    Captured captured_map(const Event& event) {
         return known_.find(as_text(event.body, event.body_size));
     }
 
@@ -587,11 +587,12 @@ private:
                 state.text();
                 return Step::More;
             case Kind::Map: {
-                const Wanted wanted = state.is_in_group ? wanted_map(event) : Wanted::Unknown;
-                if (wanted == Wanted::Unknown) return Step::Odd;
+                const Captured captured =
+                    state.is_in_group ? captured_map(event) : Captured::Unknown;
+                if (captured == Captured::Unknown) return Step::Odd;
                 if (state.table_map()) transaction.has_text = false;
-                ids.set(load48(event.body), wanted == Wanted::Yes);
-                if (wanted == Wanted::No) return Step::More;
+                ids.set(load48(event.body), captured == Captured::Yes);
+                if (captured == Captured::No) return Step::More;
                 if (!transaction.is_taken) {
                     for (size_t n = 0; n < transaction.frame_size; ++n) keep(transaction.frame[n]);
                     transaction.is_taken = true;
@@ -602,10 +603,11 @@ private:
                 return Step::More;
             }
             case Kind::Rows: {
-                const Wanted wanted = state.is_in_group ? wanted_rows(event) : Wanted::Unknown;
-                if (wanted == Wanted::Unknown) return Step::Odd;
+                const Captured captured =
+                    state.is_in_group ? captured_rows(event) : Captured::Unknown;
+                if (captured == Captured::Unknown) return Step::Odd;
                 state.rows();
-                if (wanted == Wanted::Yes) keep(event);
+                if (captured == Captured::Yes) keep(event);
                 return Step::More;
             }
             default:

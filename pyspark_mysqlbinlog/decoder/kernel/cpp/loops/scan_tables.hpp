@@ -14,9 +14,9 @@
 namespace mysqlbinlog {
 
 // Whether a table's events are captured; for Unknown, Python must decide.
-enum class Wanted : uint8_t { No, Yes, Unknown };
+enum class Captured : uint8_t { No, Yes, Unknown };
 
-inline Wanted wanted_if(bool is_wanted) { return is_wanted ? Wanted::Yes : Wanted::No; }
+inline Captured captured_if(bool is_captured) { return is_captured ? Captured::Yes : Captured::No; }
 
 // Tables announced in the current transaction. Cleared all at once.
 class TableIds {
@@ -28,32 +28,32 @@ public:
         count_ = 0;
     }
     // Unknown: not announced.
-    Wanted find(uint64_t id) const {
+    Captured find(uint64_t id) const {
         for (size_t at = hash(id);; ++at) {
             const Slot& slot = slots_[at & (slots_.size() - 1)];
-            if (slot.generation != generation_) return Wanted::Unknown;
-            if (slot.id == id) return wanted_if(slot.wanted);
+            if (slot.generation != generation_) return Captured::Unknown;
+            if (slot.id == id) return captured_if(slot.captured);
         }
     }
-    void set(uint64_t id, bool wanted) {
+    void set(uint64_t id, bool captured) {
         if (2 * (count_ + 1) > slots_.size()) grow();
-        put(id, wanted);
+        put(id, captured);
     }
 
 private:
     struct Slot {
         uint64_t generation = 0;
         uint64_t id = 0;
-        bool wanted = false;
+        bool captured = false;
     };
 
     static size_t hash(uint64_t id) { return static_cast<size_t>(id * 0x9E3779B97F4A7C15u >> 20); }
-    void put(uint64_t id, bool wanted) {
+    void put(uint64_t id, bool captured) {
         for (size_t at = hash(id);; ++at) {
             Slot& slot = slots_[at & (slots_.size() - 1)];
             if (slot.generation == generation_ && slot.id != id) continue;
             count_ += slot.generation != generation_;
-            slot = {generation_, id, wanted};
+            slot = {generation_, id, captured};
             return;
         }
     }
@@ -62,7 +62,7 @@ private:
         old.swap(slots_);
         count_ = 0;
         for (const Slot& slot : old) {
-            if (slot.generation == generation_) put(slot.id, slot.wanted);
+            if (slot.generation == generation_) put(slot.id, slot.captured);
         }
     }
 
@@ -78,12 +78,12 @@ public:
     explicit KnownTables(bool whole_maps) : whole_maps_(whole_maps) {}
 
     // Adds a table map's body that Python has parsed.
-    void learn(std::string_view body, bool wanted) {
+    void learn(std::string_view body, bool captured) {
         size_t size = 0;
         if (!name_length(body, size)) return;
         if (names_.size() >= MOST_NAMES) names_.clear();
-        names_[std::string(body.substr(NAMES, size))] = wanted;
-        if (wanted && whole_maps_) {
+        names_[std::string(body.substr(NAMES, size))] = captured;
+        if (captured && whole_maps_) {
             if (maps_.size() >= MOST_MAPS) maps_.clear();
             maps_.emplace(body);
         }
@@ -95,17 +95,17 @@ public:
     }
 
     // Finds a table by its table map's body.
-    Wanted find(std::string_view body) {
+    Captured find(std::string_view body) {
         // Servers repeat a map for every statement.
-        if (!last_map_.empty() && body == last_map_) return last_wanted_;
+        if (!last_map_.empty() && body == last_map_) return last_captured_;
         size_t size = 0;
-        if (!name_length(body, size)) return Wanted::Unknown;
+        if (!name_length(body, size)) return Captured::Unknown;
         const auto known = names_.find(body.substr(NAMES, size));
-        if (known == names_.end()) return Wanted::Unknown;
-        if (known->second && whole_maps_ && maps_.find(body) == maps_.end()) return Wanted::Unknown;
+        if (known == names_.end()) return Captured::Unknown;
+        if (known->second && whole_maps_ && maps_.find(body) == maps_.end()) return Captured::Unknown;
         last_map_.assign(body);
-        last_wanted_ = wanted_if(known->second);
-        return last_wanted_;
+        last_captured_ = captured_if(known->second);
+        return last_captured_;
     }
 
 private:
@@ -129,7 +129,7 @@ private:
     std::map<std::string, bool, std::less<>> names_;
     std::set<std::string, std::less<>> maps_;
     std::string last_map_;
-    Wanted last_wanted_ = Wanted::Unknown;
+    Captured last_captured_ = Captured::Unknown;
 };
 
 }  // namespace mysqlbinlog

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the Delta tables: what is asked of them, and how it is kept."""
+"""Applied states in a checkpoint: checks of Delta tables against them, and their storage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEng
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.errors import OffsetError
 
-# On local disk no session is needed.
+# A checkpoint on local disk needs no session.
 SPARK: Any = None
 LOG, QUERY, TABLE = LogIdentity("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
 STATE = AppliedState(3, str(LOG), 500, 7)
@@ -24,7 +24,7 @@ STATE = AppliedState(3, str(LOG), 500, 7)
 
 @pytest.fixture
 def target(tmp_path: Path) -> DeltalakeTarget:
-    """A Delta table that has what STATE says."""
+    """Return a Delta table that matches STATE."""
     target = DeltalakeEngine().target(str(tmp_path / "table"))
     target.create(pa.schema([pa.field("id", pa.int64())]), {})
     for number in (5, 6, 7):
@@ -34,11 +34,11 @@ def target(tmp_path: Path) -> DeltalakeTarget:
     return target
 
 
-def test_table_that_has_what_was_written_down(target: DeltalakeTarget) -> None:
+def test_table_with_recorded_state_lacks_nothing(target: DeltalakeTarget) -> None:
     assert STATE.missing_in(target, QUERY) is None
 
 
-def test_table_that_has_more(target: DeltalakeTarget) -> None:
+def test_table_ahead_of_recorded_state_lacks_nothing(target: DeltalakeTarget) -> None:
     assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
 
 
@@ -67,21 +67,23 @@ def test_later_commits_are_read_from_the_history_once(
         (replace(STATE, log="mysqlbinlog:uuid:1:mysql-bin"), "it has version 3, no position"),
     ],
 )
-def test_table_that_has_less(target: DeltalakeTarget, state: AppliedState, expected: str) -> None:
+def test_table_older_than_recorded_state_is_reported_with_what_it_lacks(
+    target: DeltalakeTarget, state: AppliedState, expected: str
+) -> None:
     what = state.missing_in(target, QUERY)
     assert what is not None
     assert "lacks what this query wrote to it" in what
     assert expected in what
 
 
-def test_table_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_table_is_reported_only_if_a_batch_changed_it(tmp_path: Path) -> None:
     target = DeltalakeEngine().target(str(tmp_path / "nothing"))
     assert "no longer exists" in (STATE.missing_in(target, QUERY) or "")
-    # A table that no batch has changed may be missing: it is made again.
+    # A table that no batch has changed may be missing: it is created again.
     assert replace(STATE, place=None, batch=None).missing_in(target, QUERY) is None
 
 
-def test_rows_that_were_put_back(target: DeltalakeTarget) -> None:
+def test_restored_older_version_of_table_is_reported(target: DeltalakeTarget) -> None:
     target._there().restore(1)
     target.forget_state()
     assert "an older version of its rows" in (STATE.missing_in(target, QUERY) or "")
@@ -109,7 +111,7 @@ def _noted(checkpoint: Path, *places: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_last_that_was_written_counts(tmp_path: Path, count: int) -> None:
+def test_last_written_applied_state_is_read(tmp_path: Path, count: int) -> None:
     _noted(tmp_path, *range(1, count + 1))
     states = _read(tmp_path)
     assert states.of(TABLE) == replace(STATE, place=count)
@@ -118,21 +120,21 @@ def test_the_last_that_was_written_counts(tmp_path: Path, count: int) -> None:
     assert _read(tmp_path, "another query").of(TABLE) is None
 
 
-def test_nothing_is_written_where_nothing_is_new(tmp_path: Path) -> None:
+def test_unchanged_applied_state_is_not_written_again(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 1, 1)
     assert len([*tmp_path.iterdir()]) == 1
 
 
-def test_file_that_was_written_in_part(tmp_path: Path) -> None:
+def test_partially_written_state_file_falls_back_to_previous_state(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 2)
-    # The second one is in the first file: they go by turns.
+    # The states alternate between two files; the second state is in file 0.
     (tmp_path / "mysqlbinlog-applied-0").write_text('{"query"')
     assert _read(tmp_path).of(TABLE) == replace(STATE, place=1)
     _noted(tmp_path, 3)
     assert _read(tmp_path).of(TABLE) == replace(STATE, place=3)
 
 
-def test_damaged_files_are_an_error(tmp_path: Path) -> None:
+def test_damaged_applied_state_files_raise_offset_error(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 2)
     for path in tmp_path.iterdir():
         path.write_text("")

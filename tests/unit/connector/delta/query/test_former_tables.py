@@ -1,4 +1,4 @@
-"""Which tables have lost their catalog name to another one in a batch."""
+"""Tables that lose their catalog name to another table in a batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FROM_9 = _versions((9, _THERE))
         ),
     ],
 )
-def test_tables_that_follow_one_another(
+def test_former_table_is_mapped_to_the_table_that_took_its_catalog_name(
     tables: dict[str, TableVersions], former: dict[str, str]
 ) -> None:
     found = former_tables({("d", name): each for name, each in tables.items()}, _NAME)
@@ -59,7 +59,9 @@ def test_tables_that_follow_one_another(
         {"t": _UP_TO_9, "T": _versions((3, _THERE), (5, _GONE))},
     ],
 )
-def test_tables_that_exist_at_one_time_are_an_error(tables: dict[str, TableVersions]) -> None:
+def test_tables_of_one_catalog_name_at_the_same_time_are_rejected(
+    tables: dict[str, TableVersions],
+) -> None:
     given: dict[Table, TableVersions] = {("d", name): each for name, each in tables.items()}
     with pytest.raises(OptionError, match=r"`d`\.`t` and `d`\.`T` would be one Delta table"):
         former_tables(given, _NAME)

@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, behind a large batch and once in a while."""
+"""Free memory is returned to the system after large batches, at a limited rate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pyspark_mysqlbinlog.connector.delta.query import malloc_trim
 from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
 
-# Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
+# Ended threads leave free blocks; every hundredth block stays, so no arena's end is free.
 _SCRIPT = """
 import sys
 from threading import Thread
@@ -43,8 +43,9 @@ print(before, resident(), len(calls))
 
 
 def around(size: int) -> tuple[int, int, int]:
-    """MB of a process that freed 100 MB, before and after a batch of so many bytes; and how often
-    memory was given back.
+    """Return the MB of a process before and after a batch of `size` bytes, and its trims.
+
+    The process has memory that it freed and the C library keeps.
     """
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(size)], capture_output=True, text=True, check=True
@@ -54,20 +55,20 @@ def around(size: int) -> tuple[int, int, int]:
 
 
 @pytest.mark.skipif(malloc_trim._malloc_trim() is None, reason="the C library is not glibc")
-def test_behind_a_large_batch_what_is_free_is_given_back() -> None:
+def test_free_memory_is_returned_to_system_after_large_batch() -> None:
     before, after, calls = around(100 << 20)
     assert calls == 1
     assert after < before - 50
 
 
-def test_a_small_batch_leaves_it_as_it_is() -> None:
+def test_small_batch_does_not_trim_memory() -> None:
     before, after, calls = around(100_000)
     assert calls == 0
     # The system itself may take or give back a page.
     assert abs(after - before) <= 1
 
 
-def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_trims_after_large_batches_are_rate_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: calls.append)
     monkeypatch.setattr(malloc_trim, "_done", 100.0)
@@ -77,7 +78,9 @@ def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2
 
 
-def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_without_malloc_trim_in_c_library_raises_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: None)
     monkeypatch.setattr(malloc_trim, "_done", -1000.0)
     trim_after_batch(1 << 30)

@@ -1,4 +1,4 @@
-"""Which errors stop one table, which fail the batch of all, and what is said of the first."""
+"""Errors that stop one table, with their messages, and errors that fail the whole batch."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class PanicException(BaseException):
-    """A panic of Rust has this name in Python."""
+    """An exception with the name that a Rust panic has in Python."""
 
 
 def _raising(*errors: BaseException | None) -> tuple[Callable[[], int], list[int]]:
-    """Work that raises these, one at each call; and how often it is to read all again."""
+    """Return work that raises one of these errors per call, and a counter for rereads."""
     left, again = [*errors], [0]
 
     def work() -> int:
@@ -77,7 +77,7 @@ def _run(*errors: BaseException | None) -> tuple[int, int]:
     return run_for_table(_TABLE, work, read_again), again[0]
 
 
-def test_what_goes_well_the_second_time_is_no_failure() -> None:
+def test_table_error_is_retried_once_and_success_is_returned() -> None:
     assert _run(None) == (7, 0)
     assert _run(DeltaError("x"), None) == (7, 1)
 
@@ -89,7 +89,7 @@ def test_what_goes_well_the_second_time_is_no_failure() -> None:
         CommitFailedError("the table is append-only"),
         PanicException("unwrap on None"),
         AnalysisException("no such column"),
-        # Names and values are not a catalog's answer.
+        # Names and values in a message are not an error of the catalog.
         AnalysisException("[CAST_INVALID_INPUT] The value 'PERMISSION_DENIED: x' cannot be cast"),
         AnalysisException("io.unitycatalog.client.ApiException: failed with: 400 - {}"),
         pa.ArrowInvalid("Integer value out of range"),
@@ -101,9 +101,9 @@ def test_what_goes_well_the_second_time_is_no_failure() -> None:
             "\tat org.apache.spark.network.client.TransportClient.connection(X.scala:1)\n"
             "Driver stacktrace:\n\tat java.lang.InterruptedException.timeout(X.java:2)"
         ),
-        # Names and values in paths tell nothing.
+        # Names and values in paths do not show the cause.
         DeltaError("Unable to open file /lake/timeout/connection/p=forbidden: File exists"),
-        # delta-rs gives errors of Arrow's and of one file in these classes.
+        # delta-rs raises errors of Arrow and of single files with these classes.
         Exception("Cast error: Cannot cast string 'x' to value of Int64 type"),
         FileNotFoundError("Object at location /lake/t/x not found\n ↳ gone (os error 2)"),
         OSError("Kernel error -> Generic LocalFileSystem error\n ↳ No folder (os error 20)"),
@@ -165,7 +165,7 @@ def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
         *(AnalysisException(text) for text in _CATALOG_ERRORS),
     ],
 )
-def test_what_concerns_all_is_raised_at_once(error: BaseException) -> None:
+def test_error_that_concerns_all_tables_is_raised_at_once(error: BaseException) -> None:
     with pytest.raises(type(error)) as raised:
         _run(error, AssertionError("it is not tried again"))
     assert raised.value is error
@@ -174,7 +174,7 @@ def test_what_concerns_all_is_raised_at_once(error: BaseException) -> None:
     assert raised.value is error
 
 
-# Each was the name of a column, of a table or a value of a row.
+# Each may be the name of a column or a table, or a value of a row.
 WORDS = (
     "cancelled_at", "interrupted", "connection", "timeout", "timed out", "credential", "throttle",
     "shutdown", "forbidden", "no such bucket", "no such file", "503", "503 Service Unavailable",
@@ -199,7 +199,7 @@ MESSAGES: tuple[tuple[type[Exception], str], ...] = (
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_names_and_values_are_not_taken_for_the_store(word: str) -> None:
+def test_store_words_in_names_and_values_stop_only_the_table(word: str) -> None:
     for kind, message in MESSAGES:
         in_path = word.replace(" ", "%20").replace(":", "%3A").replace("/", "%2F")
         text = message.replace("{}", in_path if "/p={}" in message else word)
@@ -212,13 +212,13 @@ def test_names_and_values_are_not_taken_for_the_store(word: str) -> None:
 @pytest.mark.parametrize(
     "name", ["cancelled_at", "interrupted", "connection", "timeout", "shutdown"]
 )
-def test_names_without_quotes_are_not_taken_for_the_store(name: str) -> None:
+def test_store_words_in_unquoted_names_stop_only_the_table(name: str) -> None:
     error = DeltaError(f"Schema error: No field named {name}.\nValid fields are {name}, t.{name}.")
     with pytest.raises(MirrorError):
         _run(error, error)
 
 
-def test_the_second_try_comes_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_is_retried_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(table_failures, "RETRY_SECONDS", 1.5)
     monkeypatch.setattr(table_failures, "sleep", pauses.append)
@@ -226,7 +226,7 @@ def test_the_second_try_comes_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> 
     assert pauses == [1.5]
 
 
-def test_what_is_behind_an_error_counts() -> None:
+def test_table_error_caused_by_os_error_is_raised_at_once() -> None:
     error = DeltaError("Failed to parse parquet")
     error.__cause__ = OSError("gone")
     with pytest.raises(DeltaError):
@@ -234,12 +234,12 @@ def test_what_is_behind_an_error_counts() -> None:
 
 
 @pytest.mark.parametrize("kind", [SchemaError, UnrepresentableValueError])
-def test_a_value_that_delta_can_not_hold_keeps_its_words(kind: type[Exception]) -> None:
+def test_schema_or_value_error_stops_the_table_with_its_message(kind: type[Exception]) -> None:
     with pytest.raises(MirrorError, match=r"it is too large; .*, and reload the table"):
         _run(kind("it is too large"))
 
 
-def test_a_mirror_s_own_error_is_final() -> None:
+def test_mirror_error_is_raised_unchanged_without_retry() -> None:
     error = MirrorError("the log has rows without v; load the table anew")
     with pytest.raises(MirrorError) as raised:
         _run(error)

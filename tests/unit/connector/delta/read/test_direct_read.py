@@ -1,4 +1,4 @@
-"""Which batches a mirror reads by itself: those that Spark's way would give the same rows of."""
+"""Which batches a mirror reads directly, and which it leaves to Spark."""
 
 from __future__ import annotations
 
@@ -43,27 +43,29 @@ def offset(options: Options, pos: int, *, snapshot: str = "") -> Offset:
     )
 
 
-def test_all_but_short_stretches(reading: DirectReader, options: Options) -> None:
+def test_long_ranges_and_ranges_of_unknown_length_are_read_directly(
+    reading: DirectReader, options: Options
+) -> None:
     begin = offset(options, 1000)
     for pos in 5_000_000, 1 << 30:
         assert reading.can_read(begin, offset(options, pos))
-    # Nobody knows here how long the first file is.
+    # The length of the first file is not known here.
     next_file = replace(begin, position=Position.of("mysql-bin.000004", 4))
     one = SnapshotState(chunks=(Chunk(("shop", "orders"), "PRIMARY"),)).pack()
     for last in next_file, next_file, replace(next_file, snapshot=one):
         assert reading.can_read(begin, last)
 
 
-def test_short_stretches_one_after_another_are_sparks(
+def test_consecutive_short_ranges_are_left_to_spark(
     reading: DirectReader, options: Options
 ) -> None:
     ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
     taken = [reading.can_read(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
-    # Nothing; the first; two behind a short one; a long one, and the end of a backlog.
+    # An empty range; the first short one; two after a short one; a long one; the backlog's end.
     assert taken == [True, True, False, False, True, True]
 
 
-def test_a_short_stretch_after_a_quiet_minute_is_read(
+def test_short_range_after_an_idle_minute_is_read_directly(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for now, is_taken in (0.0, True), (59.0, False), (118.0, False), (179.0, True):
@@ -71,37 +73,41 @@ def test_a_short_stretch_after_a_quiet_minute_is_read(
         assert reading.can_read(offset(options, 1000), offset(options, 1100)) == is_taken
 
 
-def test_what_is_not_known_here_is_sparks(reading: DirectReader, options: Options) -> None:
+def test_range_of_another_epoch_or_table_filter_is_left_to_spark(
+    reading: DirectReader, options: Options
+) -> None:
     begin, end = offset(options, 1000), offset(options, 5_000_000)
     assert not reading.can_read(begin, replace(end, epoch=1))
-    # Schemas, and prepared transactions, of the tables that another query wanted.
+    # The offset has schemas and prepared XA of the tables that another query captured.
     assert not reading.can_read(replace(begin, tables="others"), end)
     assert not reading.can_read(begin, replace(end, tables="others"))
 
 
-def test_chunks_of_a_load_are_read(reading: DirectReader, options: Options) -> None:
+def test_snapshot_chunks_by_key_are_read_directly(reading: DirectReader, options: Options) -> None:
     chunk = Chunk(("shop", "orders"), "PRIMARY", upto=("9",))
     one, none = SnapshotState(chunks=(chunk,)).pack(), SnapshotState(rows=1).pack()
     begin = offset(options, 1000, snapshot=none)
     for pos in (1000, 1100, 5_000_000):
         assert reading.can_read(begin, offset(options, pos, snapshot=one))
-    # They are no short stretch in front of the next one.
+    # Chunks do not count as a short range before the next one.
     assert reading.can_read(
         offset(options, 1000, snapshot=one), offset(options, 1100, snapshot=none)
     )
 
 
-def test_a_table_that_is_read_as_a_whole_is_sparks(reading: DirectReader, options: Options) -> None:
+def test_snapshot_of_keyless_table_is_left_to_spark(
+    reading: DirectReader, options: Options
+) -> None:
     chunks = Chunk(("shop", "orders"), "PRIMARY", upto=("9",)), Chunk(("shop", "plain"))
     both, none = SnapshotState(chunks=chunks).pack(), SnapshotState(rows=1).pack()
     begin, end = offset(options, 1000, snapshot=none), offset(options, 5_000_000, snapshot=both)
     assert not reading.can_read(begin, end)
-    # The same snapshot at both ends: these chunks are an earlier batch's.
+    # The same snapshot at both ends: its chunks belong to an earlier batch.
     assert reading.can_read(replace(begin, snapshot=both), end)
     assert reading.can_read(begin, replace(end, snapshot=SnapshotState(rows=2).pack()))
 
 
-def test_without_the_kernel_sparks_tasks_decode_side_by_side(
+def test_ranges_are_left_to_spark_without_compiled_kernel(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "implementation", lambda: "python")
@@ -111,9 +117,9 @@ def test_without_the_kernel_sparks_tasks_decode_side_by_side(
 def _loading(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch, begin: int
 ) -> list[tuple[int, bool]]:
-    """How many rows each step of a batch with three chunks has, and whether it is the last one.
+    """Return (rows, whether it is the last) of each sub-batch of a batch with three chunks.
 
-    begin : where the version of the table begins that holds at the batch's end.
+    begin : position from which the table's version at the end of the batch is valid.
     """
     column = ColumnSchema("id", "int", nullable=False)
     table = TableSchema("shop", "orders", (column,), primary_key=("id",))
@@ -137,19 +143,19 @@ def _loading(
     ]
 
 
-def test_a_load_comes_by_steps(
+def test_snapshot_chunks_are_split_into_sub_batches(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _loading(reading, options, monkeypatch, 0) == [(2, False), (2, True)]
 
 
-def test_a_load_beside_a_table_that_changes_is_one_step(
+def test_snapshot_during_a_schema_change_is_one_sub_batch(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _loading(reading, options, monkeypatch, 1500) == [(4, True)]
 
 
-def test_a_load_beside_change_logs_is_one_step(
+def test_snapshot_with_change_log_is_one_sub_batch(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "implementation", lambda: "c")

@@ -1,4 +1,4 @@
-"""Which batches of a mirror another server may repeat; no server answers here."""
+"""Which batches of a mirror another server may replay. No server responds in these tests."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def replay() -> BatchReplay:
     return BatchReplay(OPTIONS, DirectReader(OPTIONS, with_source=True))
 
 
-def test_batch_of_a_lost_server_is_looked_for_elsewhere(replay: BatchReplay) -> None:
+def test_replay_without_any_server_raises_connection_failed_error(replay: BatchReplay) -> None:
     with pytest.raises(ConnectionFailedError, match="no server can continue for a"):
         replay.read(FIRST, LAST)
 
 
-def test_batch_with_chunks_is_read_in_the_ordinary_way_only(replay: BatchReplay) -> None:
-    """Its chunks would be missing, even if its server is back."""
+def test_batch_with_snapshot_chunks_is_not_replayed_by_another_server(replay: BatchReplay) -> None:
+    """The replay would lack the chunks, even if the batch's server is available again."""
     state = SnapshotState(chunks=(Chunk(("d", "t")),))
     assert replay.read(FIRST, replace(LAST, snapshot=state.pack())) is None
 
 
-def test_empty_batch_and_one_of_other_tables_are_read_in_the_ordinary_way(
+def test_empty_batch_and_batch_of_other_tables_or_epoch_are_not_replayed(
     replay: BatchReplay,
 ) -> None:
     assert replay.read(FIRST, FIRST) is None

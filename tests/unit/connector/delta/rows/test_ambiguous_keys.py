@@ -1,4 +1,4 @@
-"""Keys whose values may stand for several of the server's are an error, all others are not."""
+"""Key values that may stand for several values on the server are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 def _expect(column: C, *values: Any) -> None:
     schema = TableSchema("d", "t", (column, C("v", "varchar", 9, charset="ascii")), (column.name,))
-    # What is no key does not matter.
+    # Other columns are not checked.
     states = pa.table({column.name: pa.array(values), "v": pa.array(["?"] * len(values))})
     check_keys_unambiguous(states, schema, [column.name])
 
@@ -41,7 +41,7 @@ def _text(charset: str) -> C:
         (_text("armscii8"), "(a"),
     ],
 )
-def test_what_may_be_several(column: C, value: str) -> None:
+def test_ambiguous_key_value_stops_the_table(column: C, value: str) -> None:
     with pytest.raises(
         MirrorError, match=r"^the key column k .* Delta cannot distinguish .* \(table d\.t\)"
     ) as raised:
@@ -66,5 +66,5 @@ def test_what_may_be_several(column: C, value: str) -> None:
         (C("k", "varbinary", 3), [b"?", b"\xff"]),
     ],
 )
-def test_what_is_one_value_each(column: C, values: list[Any]) -> None:
+def test_unambiguous_key_values_are_accepted(column: C, values: list[Any]) -> None:
     _expect(column, *values)

@@ -25,16 +25,18 @@ from pyspark_mysqlbinlog.errors import MirrorError
         ("_sequence", "_sequence"),
     ],
 )
-def test_name(name: str, expected: str) -> None:
+def test_delta_column_name_replaces_forbidden_characters_and_reserved_names(
+    name: str, expected: str
+) -> None:
     assert delta_name(name) == expected
 
 
 @pytest.mark.parametrize("names", [("a b", "a_b"), ("A b", "a_B"), ("_seq", "x", " seq")])
-def test_two_columns_of_one_name(names: tuple[str, ...]) -> None:
+def test_columns_with_equal_delta_names_are_rejected(names: tuple[str, ...]) -> None:
     with pytest.raises(MirrorError, match=r"would both be '.*' in Delta: rename one") as caught:
         check_distinct(names, "shop.orders")
     assert caught.value.table == "shop.orders"
 
 
-def test_names_that_stay_apart() -> None:
+def test_columns_with_distinct_delta_names_are_accepted() -> None:
     check_distinct(["a b", "a__b", "_seq", "_seq_", "é", "e"], "shop.orders")

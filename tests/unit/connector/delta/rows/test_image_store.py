@@ -1,4 +1,4 @@
-"""Rows of texts, typed ones and none, of several parts: whatever is asked for comes in order."""
+"""Row images as JSON text, typed or missing, of several parts, in the requested order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = RowImageReader([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
 
 
 def structs(*values: dict[str, Any] | None, **types: pa.DataType) -> pa.ChunkedArray[Any]:
-    """Images of these columns, in two chunks."""
+    """Return images with these columns, in two chunks."""
     kind = pa.struct([pa.field(name.replace("_", " "), each) for name, each in types.items()])
     half = len(values) // 2
     return pa.chunked_array([pa.array(values[:half], kind), pa.array(values[half:], kind)])
@@ -35,12 +35,12 @@ def changes_of(texts: list[str | None], part: int | None) -> pa.Table:
 
 
 def numbers(first: int, count: int) -> st.SearchStrategy[list[int | None]]:
-    """So many from the first on, each of which may be missing."""
+    """Draw `count` numbers from `first` on, any of which may be None."""
     return st.tuples(*(st.none() | st.just(first + at) for at in range(count))).map(list)
 
 
 @given(st.data())
-def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
+def test_images_of_typed_parts_and_texts_are_read_in_requested_order(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(0, 5), max_size=3))
     number, parts, tables, expected = 0, [], [], []
     for part, size in enumerate(sizes):
@@ -68,14 +68,14 @@ def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
     assert side.rows(again) == read.take(again)
 
 
-def test_texts_need_no_numbers() -> None:
+def test_json_images_are_read_without_image_ids() -> None:
     changes = changes_of(['{"a":1,"b c":2}'], None).drop([IMAGE])
     assert ImageStore().read(changes, "after", ROWS).to_pylist() == [
         {"a": 1, "b_c": Decimal("2.00")}
     ]
 
 
-def test_a_column_that_is_missing_is_null() -> None:
+def test_column_missing_in_images_is_read_as_null() -> None:
     images = structs({"a": 1}, {"a": None}, a=pa.int32())
     assert ROWS.from_structs(images).to_pylist() == [
         {"a": 1, "b_c": None},
@@ -83,7 +83,7 @@ def test_a_column_that_is_missing_is_null() -> None:
     ]
 
 
-def test_a_column_that_the_table_does_not_have() -> None:
+def test_unexpected_struct_column_is_rejected_unless_columns_are_selected() -> None:
     images = structs({"a": 1, "x": 1}, a=pa.int32(), x=pa.int32())
     with pytest.raises(SchemaError, match="lacks at this position: x"):
         ROWS.from_structs(images)
@@ -91,7 +91,7 @@ def test_a_column_that_the_table_does_not_have() -> None:
     assert only.from_structs(images).to_pylist() == [{"a": 1}]
 
 
-def test_names_that_look_like_paths() -> None:
+def test_column_names_that_look_like_paths_are_read_literally() -> None:
     names = ["id", ".id", ".", "..", "a.b", ".a.b", "a", "[0]", "0", "*", '"id"', "`", "\\"]
     kind = pa.struct([(name, pa.int32()) for name in names])
     images = pa.chunked_array([pa.array([dict(zip(names, range(99), strict=False))], kind)])
@@ -99,7 +99,7 @@ def test_names_that_look_like_paths() -> None:
     assert [column[0].as_py() for column in read.columns] == list(range(len(names)))
 
 
-def test_the_size_is_that_of_the_images() -> None:
+def test_size_of_changes_is_that_of_their_typed_images() -> None:
     images = structs({"a": 1}, {"a": 2}, a=pa.int32())
     changes = pa.concat_tables([changes_of(["", ""], 0), changes_of(["{}"], None)])
     typed = ImageStore([ImagePart(images, images)])
@@ -108,7 +108,7 @@ def test_the_size_is_that_of_the_images() -> None:
     assert typed.size_of(changes.slice(2)) == typed.size_of(changes.drop([IMAGE])) == 0
 
 
-def test_numbers_of_another_width() -> None:
+def test_numbers_of_another_width_are_cast_to_column_type() -> None:
     images = structs({"a": 7, "b c": Decimal("1.5")}, a=pa.int64(), b_c=pa.decimal128(3, 1))
     assert ROWS.from_structs(images).to_pylist() == [{"a": 7, "b_c": Decimal("1.50")}]
 
@@ -122,6 +122,6 @@ def test_numbers_of_another_width() -> None:
         (Decimal("1.0"), pa.decimal128(3, 1)),
     ],
 )
-def test_values_of_another_type(value: Any, kind: pa.DataType) -> None:
+def test_struct_value_of_another_type_is_rejected(value: Any, kind: pa.DataType) -> None:
     with pytest.raises(UnrepresentableValueError, match="does not fit its column's type"):
         ROWS.from_structs(structs({"a": value}, a=kind))

@@ -1,4 +1,4 @@
-"""States that are made ahead: those of the same changes, and nobody else's."""
+"""Precomputed states, which are used only for the changes that they were computed from."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def prepared(
 
 
 @pytest.mark.parametrize("last_values", [False, True])
-def test_of_all_changes(*, last_values: bool) -> None:
+def test_precomputed_states_equal_final_states_of_all_changes(*, last_values: bool) -> None:
     found = prepared(CHANGES, TABLE, last_values=last_values)
     assert found is not None
     assert found.of(CHANGES, TABLE, last_values=not last_values) is None
@@ -64,38 +64,37 @@ def test_of_all_changes(*, last_values: bool) -> None:
     assert there == {"id": 1, "v": 3, TOMBSTONE: False}
 
 
-def test_changes_that_come_out_of_order() -> None:
+def test_precomputed_states_do_not_depend_on_order_of_changes() -> None:
     found = prepared(CHANGES.take([3, 1, 2, 0]), TABLE)
     assert found is not None
     assert found.of(CHANGES, TABLE, last_values=False) == final_states(CHANGES, TABLE, ["id"])
 
 
-def test_not_of_a_part_of_them() -> None:
-    """Delta has the others already, or a TRUNCATE lies in between."""
+def test_precomputed_states_are_not_used_for_part_of_the_changes() -> None:
+    """The other changes are in Delta already, or a TRUNCATE is in between."""
     found = prepared(pa.concat_tables([CHANGES, STATEMENT]), TABLE)
     assert found is not None
     assert found.of(CHANGES, TABLE, last_values=False) is None
     assert found.of(CHANGES.slice(2), TABLE, last_values=False) is None
 
 
-def test_not_of_another_version() -> None:
+def test_precomputed_states_are_not_used_for_another_schema_version() -> None:
     found = prepared(CHANGES, TABLE)
     assert found is not None
     assert found.of(CHANGES, WIDER, last_values=False) is None
 
 
-def test_none_without_a_key_or_one_version() -> None:
+def test_table_without_key_or_schema_version_has_no_precomputed_states() -> None:
     assert prepared(CHANGES, KEYLESS) is None
     unknown = precompute_states({NAME: CHANGES}, ImageStore(), schemas={}, last_values=False)
     assert unknown == {}
 
 
 @pytest.mark.parametrize("image", ['{"id":1,"x":1}', '{"id":1,"v":4294967296}'])
-def test_what_can_not_be_read_is_left_to_the_walk(image: str) -> None:
+def test_unreadable_image_gives_no_precomputed_states(image: str) -> None:
     wrong = pa.Table.from_pylist([change(10, "c", None, image)], SCHEMA)
     assert prepared(wrong, TABLE) is None
 
 
-def test_none_where_the_key_is_left_out() -> None:
-    """By `excludeColumns`."""
+def test_excluded_key_column_gives_no_precomputed_states() -> None:
     assert prepared(CHANGES, replace(TABLE, columns=TABLE.columns[1:])) is None

@@ -1,6 +1,6 @@
-"""JSON texts as typed columns: what payload=struct gives of the same logs, type and value.
+"""JSON texts as typed columns, with the types and values of payload=struct.
 
-The struct payload is compared with SELECT elsewhere, for every type there is.
+Other tests compare the struct payload with SELECT for every type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
-# The stubs don't know chunked arrays beside plain values.
+# The stubs do not accept chunked arrays together with plain values.
 pc: Any = compute
 
 
@@ -34,7 +34,7 @@ def _decoded(payload: str, schemas: list[TableSchema], events: list[Any]) -> pa.
 
 
 def _image(structs: pa.Table, side: str, schema: TableSchema, *, nested: bool) -> pa.Table:
-    """One table's images of one side as a table."""
+    """Return one table's images of one side as an Arrow table."""
     column: Any = structs.column(side).combine_chunks()
     if nested:
         column = column.field(schema.database).field(schema.table)
@@ -42,7 +42,7 @@ def _image(structs: pa.Table, side: str, schema: TableSchema, *, nested: bool) -
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_captured_rows_are_those_of_structs(scenario: str) -> None:
+def test_recorded_json_rows_equal_struct_rows(scenario: str) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
     texts, structs = (_decoded(payload, schemas, events) for payload in ("json-text", "struct"))
@@ -82,7 +82,7 @@ STAMP = C("c", "timestamp", 0)
          [dt.datetime.fromisoformat("2026-11-20T10:00:00.123456"), None, None]),
         (MOMENT, ['"2026-02-31 10:00:00.000000"'], [None]),
         (MOMENT, ['"2026-02-31T10:00:00.000000"', "null"], [None, None]),
-        # The year 0, alone and beside what has to be read with care.
+        # The year 0, with a valid value and with another invalid date.
         (MOMENT, ['"0000-12-31T23:59:59.999999"', '"0001-01-01T00:00:00.000000"'],
          [None, dt.datetime.fromisoformat("0001-01-01")]),
         (MOMENT, ['"0000-05-12T10:00:00.000000"', '"2026-02-31T10:00:00.000000"'], [None, None]),
@@ -99,11 +99,13 @@ STAMP = C("c", "timestamp", 0)
         (C("c", "float"), ["3.1415927", "1e+30"], [3.1415927410125732, 1.0000000150474662e30]),
     ],
 )  # fmt: skip
-def test_values(column: C, values: list[str], expected: list[Any]) -> None:
+def test_json_values_are_read_as_typed_values_with_invalid_dates_null(
+    column: C, values: list[str], expected: list[Any]
+) -> None:
     assert _read(column, *values) == expected
 
 
-def test_texts_that_are_large_or_sliced() -> None:
+def test_large_texts_in_sliced_arrays_are_read_completely() -> None:
     column = C("c", "longtext", charset="utf8mb4")
     texts = [f'{{"c":"{"é" * length}"}}' for length in (0, 3_000_000, 1, 1_200_000)]
     array = pa.array(["x", *texts, "y"]).slice(1, 4)
@@ -116,7 +118,7 @@ def test_texts_that_are_large_or_sliced() -> None:
     ]
 
 
-def test_a_column_that_is_not_expected_is_refused_or_passed_over() -> None:
+def test_unexpected_json_column_is_rejected_unless_columns_are_selected() -> None:
     texts = pa.chunked_array([['{"c":1,"d":2}']])
     with pytest.raises(SchemaError, match="a column that its table lacks"):
         RowImageReader([C("c", "int")], "d.t").from_json(texts)
@@ -135,12 +137,12 @@ def test_a_column_that_is_not_expected_is_refused_or_passed_over() -> None:
         (C("c", "bit", 1), "1"),
     ],
 )
-def test_what_does_not_fit_is_refused(column: C, value: str) -> None:
+def test_json_value_that_does_not_fit_its_column_is_rejected(column: C, value: str) -> None:
     with pytest.raises(UnrepresentableValueError, match=r"does not fit|d\.t"):
         _read(column, value)
 
 
-def test_an_srid_that_delta_does_not_hold_stops_the_table() -> None:
+def test_srid_above_int32_stops_the_table() -> None:
     texts = pa.chunked_array([['{"c":{"srid":2147483648,"wkb":"AQ=="}}']])
     with pytest.raises(MirrorError, match=r"SRID 2147483648.*excludeColumns"):
         RowImageReader([C("c", "point")], "d.t").from_json(texts)

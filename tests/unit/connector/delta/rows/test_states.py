@@ -1,4 +1,4 @@
-"""Changes to last states, compared with a dict that is changed row by row."""
+"""Final states of changes, compared with a dict that is updated row by row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS = st.tuples(st.integers(0, 2), st.sampled_from("xy"))
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
-    """Changes that a server could log, and what each key that they touch is in the end."""
+    """Draw changes that a server could log, and the final state of each key in them."""
     rows: dict[Any, Any] = {}
     touched: dict[Any, Any] = {}
     changes: list[tuple[str, Any, Any]] = []
@@ -57,7 +57,7 @@ def _change(number: int, op: str, before: Any, after: Any) -> dict[str, Any]:
         "op": op,
         "before": _text(before),
         "after": _text(after),
-        # Of several events, and several rows in each.
+        # Several events with several rows each.
         "seq": {"epoch": 0, "file": 1 + number // 8, "pos": 4 + number // 3, "row": number % 3},
     }
 
@@ -75,7 +75,7 @@ SCHEMA = pa.schema(
 
 
 @given(histories(), st.randoms(use_true_random=False))
-def test_last_states_are_what_the_changes_leave(
+def test_latest_states_per_key_equal_rows_left_by_random_changes(
     history: tuple[list[dict[str, Any]], dict[Any, Any]], random: Any
 ) -> None:
     changes, touched = history
@@ -93,8 +93,8 @@ def test_last_states_are_what_the_changes_leave(
     }
 
 
-def test_a_key_of_minus_0_is_that_of_0() -> None:
-    """The server has one row of it, whichever it shows."""
+def test_float_keys_0_and_minus_0_are_one_key() -> None:
+    """The server has one row for both, whichever of them it shows."""
     seq = pa.array([{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(4)], SEQ_TYPE)
     for kind in (pa.float64(), pa.float32()):
         keys = pa.array([0.0, 1.0, -0.0, 0.5], kind)
@@ -113,7 +113,7 @@ def test_a_key_of_minus_0_is_that_of_0() -> None:
     ),
     st.integers(0, 9),
 )
-def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
+def test_latest_states_of_single_column_key_are_its_last_values(keys: list[Any], cut: int) -> None:
     kind = pa.array(keys).type
     seq = pa.array(
         [{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(len(keys))], SEQ_TYPE
@@ -126,6 +126,6 @@ def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
             TOMBSTONE: [False] * len(keys),
         }
     )
-    # A float of 0 is the same with either sign.
+    # 0.0 and -0.0 are the same key.
     last = {key + 0.0 if isinstance(key, float) else key: at for at, key in enumerate(keys)}
     assert latest_per_key(states, ["k"]).column("v").to_pylist() == sorted(last.values())

@@ -1,4 +1,4 @@
-"""Places in the log as numbers, and what a commit writes down."""
+"""Packed binlog positions, and the contents of a commit marker."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ NUMBERS = st.tuples(st.integers(0, (1 << 23) - 1), st.integers(0, (1 << 40) - 1)
 
 
 @given(NUMBERS, NUMBERS)
-def test_places_are_ordered_as_positions(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_packed_positions_keep_order_and_survive_unpacking(
+    one: tuple[int, int], other: tuple[int, int]
+) -> None:
     assert (pack(*one) < pack(*other)) == (one < other)
     assert unpack_position(pack(*one)) == one
     assert pack(*one) < 1 << 63
 
 
 @pytest.mark.parametrize(("number", "pos"), [(1 << 23, 4), (1, 1 << 40), (-1, 4)])
-def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
+def test_position_out_of_packed_range_is_rejected(number: int, pos: int) -> None:
     with pytest.raises(InvalidPositionError, match="transaction identifier can hold"):
         pack(number, pos)
 
 
-def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
+def test_commit_marker_stores_position_batch_and_log_fingerprint() -> None:
     known = PositionFingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
     log = LogIdentity("uuid", 0, "mysql-bin")
     kept = dict(CommitMarker(log, pack(3, 4), known, ("q", 7)).app_transactions)

@@ -1,4 +1,4 @@
-"""Compactions of files that others had replaced: they are told from those that only came later."""
+"""Detection of compactions of files that another writer had already replaced."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_commit_that_compacts_replaced_files_is_found(
     assert (None if commit is None else commit.version) == found
 
 
-def test_no_commit_is_read_where_nothing_came_between() -> None:
+def test_commit_contents_are_not_read_without_a_concurrent_commit() -> None:
     def removed(version: int) -> set[str]:
         raise AssertionError(version)
 
@@ -66,7 +66,7 @@ def test_rows_that_a_second_compaction_doubled_stop_the_next_commit(
     assert target.damage_since(repeated) is None
 
 
-def test_two_compactions_in_one_process_do_not_meet(target: DeltalakeTarget) -> None:
+def test_concurrent_compactions_in_one_process_double_no_rows(target: DeltalakeTarget) -> None:
     others = [DeltalakeEngine().target(target.uri) for _ in range(2)]
     start = Barrier(2)
 
@@ -81,7 +81,7 @@ def test_two_compactions_in_one_process_do_not_meet(target: DeltalakeTarget) -> 
         assert DeltaTable(target.uri).count() == 4 + number
 
 
-def test_compaction_that_comes_after_an_append_doubles_nothing(target: DeltalakeTarget) -> None:
+def test_compaction_committed_after_an_append_doubles_no_rows(target: DeltalakeTarget) -> None:
     version, early = target.version(), DeltaTable(target.uri)
     target.append(pa.table({"n": [9]}), CommitMarker(LOG, 200))
     early.optimize.compact()

@@ -1,4 +1,4 @@
-"""Which operations of others leave a Delta table's rows as they are."""
+"""Detection of a RESTORE among the latest operations of a Delta table."""
 
 from __future__ import annotations
 
@@ -18,5 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import is_restored
         (["OPTIMIZE"], False),
     ],
 )
-def test_whether_an_older_version_was_put_back(operations: list[str], found: bool) -> None:
+def test_restore_is_detected_unless_a_later_operation_changed_rows(
+    operations: list[str], found: bool
+) -> None:
     assert is_restored(lambda count: operations[:count]) is found

@@ -1,4 +1,4 @@
-"""The marks that Delta for Spark can write: the newest commit tells, or what Delta keeps."""
+"""Commit markers that Delta for Spark writes to commit metadata and a table property."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FIRST = {_LOG: 5, f"{_LOG}:event": 50, f"{_LOG}:file": 500, "mysqlbinlog:query:
 _SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query:a": 2}
 
 
-def test_the_property_is_read_as_it_was_written() -> None:
+def test_commit_markers_property_survives_round_trip() -> None:
     marks = MetadataMarkers.new(_LOG, _FIRST)
     assert MetadataMarkers.of({COMMIT_MARKERS: marks.text}) == marks
     assert MetadataMarkers.of({}) is None
     assert MetadataMarkers.of({COMMIT_MARKERS: ""}) is None
 
 
-def test_the_newest_commit_of_the_application_tells() -> None:
+def test_latest_commit_of_own_application_gives_the_markers() -> None:
     marks, other = MetadataMarkers.new(_LOG, {}), MetadataMarkers.new(_LOG, {})
     assert marks.application != other.application
     commits = [
@@ -36,7 +36,7 @@ def test_the_newest_commit_of_the_application_tells() -> None:
     assert marks.latest(commits[:4], 5, _FIRST) == _FIRST
 
 
-def test_of_a_forgotten_commit_the_boundary_is_known_and_nothing_else() -> None:
+def test_commit_without_metadata_keeps_position_but_no_fingerprint() -> None:
     marks = MetadataMarkers.new(_LOG, _FIRST)
     found = marks.latest([None], 6, _FIRST)
     assert found == {_LOG: 6, "mysqlbinlog:query:a": 1}

@@ -1,4 +1,4 @@
-"""Rows that a load's condition left out: how they are asked for, and when they can't be read."""
+"""Rows that a snapshot condition excludes: their queries, and when they are unreadable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DONE = SnapshotState()
 
 @pytest.fixture
 def mirrored(tmp_path: Path) -> TableBatches:
-    """A load is to begin, and the log has brought a row that it does not read."""
+    """Return a table with a pending snapshot and a binlog row that the snapshot does not read."""
     mirrored = TableBatches(tmp_path)
     versions = [(4, BEFORE)]
     mirrored.batch(150, change("c", 120, {"id": 1, "v": 1}), versions=versions, load=DONE)
@@ -41,7 +41,7 @@ def row(pos: int, **image: int) -> Change:
 
 
 def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
-    """What the server shows of the rows that are asked for; the conditions are kept."""
+    """Answer each query for excluded rows with `rows`; return the list of its conditions."""
     asked: list[str] = []
 
     def rows_where(condition: str) -> tuple[pa.Table, ImageStore]:
@@ -52,7 +52,7 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
     return asked
 
 
-def test_they_are_read_when_the_load_ends(mirrored: TableBatches) -> None:
+def test_excluded_rows_are_read_when_the_snapshot_ends(mirrored: TableBatches) -> None:
     asked = answers(mirrored, row(300, id=1, v=7))
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
     assert asked == ["(`id` = 1)"]
@@ -60,13 +60,15 @@ def test_they_are_read_when_the_load_ends(mirrored: TableBatches) -> None:
     assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
-def test_one_that_the_server_no_longer_has_goes(mirrored: TableBatches) -> None:
+def test_excluded_row_missing_on_server_is_deleted(mirrored: TableBatches) -> None:
     answers(mirrored)
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
     assert mirrored.rows() == [(100, 5)]
 
 
-def test_they_are_read_again_when_the_log_has_come_to_their_columns(mirrored: TableBatches) -> None:
+def test_excluded_rows_with_newer_columns_are_applied_after_the_alter(
+    mirrored: TableBatches,
+) -> None:
     answers(mirrored, row(350, id=1, v=7, w=8))
     mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
     assert mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
@@ -78,13 +80,13 @@ def test_they_are_read_again_when_the_log_has_come_to_their_columns(mirrored: Ta
     assert not mirrored.target.properties()[SNAPSHOT_IN_PROGRESS]
 
 
-def test_the_table_is_stopped_where_the_log_has_passed_them(mirrored: TableBatches) -> None:
+def test_excluded_row_that_does_not_fit_its_columns_stops_the_table(mirrored: TableBatches) -> None:
     answers(mirrored, row(300, id=1, v=7, w=8))
     with pytest.raises(MirrorError, match="no statement changed them"):
         mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
 
 
-def test_the_conditions_are_bounded() -> None:
+def test_conditions_of_excluded_rows_are_split_by_count_and_length() -> None:
     schema = TableSchema(*NAME, (KEY,), ("id",))
     pieces = [*conditions_of(schema, pa.table({"id": [*range(2500)]}))]
     assert [piece.count("=") for piece in pieces] == [1000, 1000, 500]
@@ -94,7 +96,7 @@ def test_the_conditions_are_bounded() -> None:
     assert [piece.count("=") for piece in pieces] == [3, 3, 1]
 
 
-def test_an_instant_is_asked_for_in_utc() -> None:
+def test_timestamp_key_in_condition_is_utc() -> None:
     schema = TableSchema(*NAME, (ColumnSchema("at", "timestamp", nullable=False),), ("at",))
     here = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     found = [

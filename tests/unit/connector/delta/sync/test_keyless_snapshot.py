@@ -1,4 +1,4 @@
-"""Whole loads and changes around them, brought into a Delta table batch after batch."""
+"""Keyless snapshots and the changes around them, applied to a Delta table in batches."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def change(
 
 
 def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
-    """A whole load of these rows."""
+    """Return the changes of a keyless snapshot with these rows."""
     row = -2 * attempt
     return [change("t", pos, row=row), *(change("r", pos, a, row + 1) for a in rows)]
 
 
 class Mirrored(TableBatches):
-    # It takes what these tests vary, and passes on the rest.
+    # Only the arguments that these tests vary.
     def batch(  # type: ignore[override]
         self,
         end: int,
@@ -45,9 +45,9 @@ class Mirrored(TableBatches):
         pending: bool = False,
         chunk: str | None = None,
     ) -> None:
-        """One batch.
+        """Apply one batch.
 
-        chunk : the key of the one that it reads; "" is the whole table.
+        chunk : the key of the chunk that it reads; "" is the whole table.
         """
         state = SnapshotState(
             pending=(TableSnapshotState(NAME),) if pending else (),
@@ -62,7 +62,7 @@ def mirrored(tmp_path: Path) -> Mirrored:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_changes_before_the_place_of_a_load_are_in_its_rows(
+def test_changes_before_keyless_snapshot_position_are_skipped(
     mirrored: Mirrored, restarts: bool
 ) -> None:
     mirrored.batch(200, change("c", 150, 1), change("d", 160, 7), pending=True)
@@ -75,17 +75,17 @@ def test_changes_before_the_place_of_a_load_are_in_its_rows(
     assert mirrored.rows() == [1, 1, 2]
     mirrored.batch(600, change("d", 450, 9), change("c", 500, 3), change("d", 550, 1))
     assert mirrored.rows() == [1, 2, 3]
-    # Once more, from a lost checkpoint.
+    # Changes are replayed under a new checkpoint.
     mirrored.start = 400
     mirrored.new_checkpoint("other")
     mirrored.batch(700, change("d", 450, 9), change("c", 500, 3), change("c", 650, 4))
     assert mirrored.rows() == [1, 2, 3, 4]
 
 
-def test_a_later_load_takes_the_place_of_an_earlier_one(mirrored: Mirrored) -> None:
+def test_later_keyless_snapshot_replaces_all_rows(mirrored: Mirrored) -> None:
     mirrored.batch(200, *load(300, 1, 2), *load(300, 1, 1, 2, attempt=2), chunk="")
     assert mirrored.rows() == [1, 1, 2]
-    # What was there is no part of it.
+    # The existing rows are not part of the next snapshot.
     mirrored.batch(400, change("c", 350, 8), pending=True)
     mirrored.batch(500, *load(500, 5), chunk="")
     mirrored.batch(600, change("c", 500, 6))
@@ -94,14 +94,16 @@ def test_a_later_load_takes_the_place_of_an_earlier_one(mirrored: Mirrored) -> N
     assert mirrored.rows() == []
 
 
-def test_columns_that_became_others_before_the_place(mirrored: Mirrored) -> None:
+def test_columns_changed_before_keyless_snapshot_position_stop_the_table(
+    mirrored: Mirrored,
+) -> None:
     mirrored.batch(200, *load(400, 1), chunk="")
     mirrored.batch(300, versions=[(4, PLAIN), (250, WIDE)])
     with pytest.raises(MirrorError, match="altered during its snapshot"):
         mirrored.batch(500, versions=[(4, WIDE)])
 
 
-def test_columns_that_become_others_behind_the_place(mirrored: Mirrored) -> None:
+def test_columns_changed_after_keyless_snapshot_position_are_applied(mirrored: Mirrored) -> None:
     mirrored.batch(200, *load(250, 1), chunk="")
     versions = [(4, PLAIN), (280, WIDE)]
     mirrored.batch(300, change("c", 260, 2), change("c", 290, 5_000_000_000), versions=versions)
@@ -109,7 +111,7 @@ def test_columns_that_become_others_behind_the_place(mirrored: Mirrored) -> None
 
 
 STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
-    # (what the batch is, its changes, why it is stopped)
+    # (arguments of the batch, its changes, reason of the stop)
     (
         {"chunk": ""},
         [change("ddl", 300, row=-2, query="GRANT x")],
@@ -126,7 +128,7 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
 
 
 @pytest.mark.parametrize(("batch", "changes", "why"), STOPPED)
-def test_what_is_no_whole_load(
+def test_invalid_keyless_snapshot_stops_the_table(
     mirrored: Mirrored, batch: dict[str, Any], changes: list[Change], why: str
 ) -> None:
     mirrored.batch(120, pending=True)
@@ -135,10 +137,10 @@ def test_what_is_no_whole_load(
 
 
 @pytest.mark.parametrize("schema", [PLAIN, KEYED])
-def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
+def test_table_recreated_before_its_keyless_snapshot_is_read_from_binlog(
     mirrored: Mirrored, schema: TableSchema
 ) -> None:
-    """It was not there when the load came to it; the log has all that the new one has."""
+    """The table did not exist when its snapshot was due. All of its rows are in the binlog."""
     mirrored.batch(200, change("d", 150, 1), pending=True)
     mirrored.batch(300, change("d", 250, 1))
     assert mirrored.rows() == []
@@ -153,7 +155,7 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
     assert mirrored.rows() == [3]
 
 
-def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
+def test_incomplete_snapshot_of_another_query_stops_the_table(mirrored: Mirrored) -> None:
     mirrored.batch(200, pending=True)
     mirrored.new_checkpoint("other")
     with pytest.raises(MirrorError, match="a snapshot by another query is incomplete"):

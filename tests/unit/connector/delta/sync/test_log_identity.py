@@ -1,4 +1,4 @@
-"""A log that is no longer the one of a Delta table's rows is refused, wherever it differs."""
+"""A binlog that is not the source of a Delta table's rows is rejected."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pyspark_mysqlbinlog.connector.log.server_log import is_searched
 from pyspark_mysqlbinlog.errors import MirrorError
 
 _LOG = LogIdentity("server", 0, "mysql-bin")
-# Further into a file than one looks.
+# A position so far into a file that the event before it is not searched.
 _FAR = 1 << 30
 _HEAD = PositionFingerprint(1000, 1)
 _EVENT = PositionFingerprint(1000, 1, 31, 77)
 
 
 def _target(path: Path, pos: int, known: PositionFingerprint) -> DeltalakeTarget:
-    """A Delta table that has everything up to a position in the file with the number 1."""
+    """Return a Delta table that is complete up to a position in file 1."""
     target = DeltalakeEngine().target(str(path))
     columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
     target.create(columns, {})
@@ -40,18 +40,18 @@ def _target(path: Path, pos: int, known: PositionFingerprint) -> DeltalakeTarget
         (500, _EVENT, _EVENT, True),
         (500, _EVENT, PositionFingerprint(1000, 1, 31, 78), False),
         (500, _EVENT, PositionFingerprint(1001, 1, 31, 77), False),
-        # The log ends before the place, in a file that was begun when the one of before was.
+        # The binlog ends before the position, in a file with the same creation time.
         (500, _EVENT, _HEAD, False),
         (500, _HEAD, _HEAD, False),
         (500, _EVENT, None, False),
         (FIRST_EVENT, _HEAD, _HEAD, True),
         (FIRST_EVENT, _HEAD, PositionFingerprint(1001, 1), False),
-        # There only the head is looked at; a log that ends before is the server's error.
+        # Only the file's head is compared there; the server rejects a position after its end.
         (_FAR, _EVENT, _HEAD, True),
         (_FAR, _EVENT, PositionFingerprint(1001, 1), False),
     ],
 )
-def test_what_lies_in_front_of_the_place(
+def test_binlog_with_another_event_before_position_is_rejected(
     tmp_path: Path,
     pos: int,
     known: PositionFingerprint,

@@ -1,4 +1,4 @@
-"""Copies of equal rows, counted in a Delta table, beside a Counter of the rows."""
+"""The multiset of rows in a keyless Delta table, compared with a Counter of the rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY
 from pyspark_mysqlbinlog.errors import MirrorError
 
 DAYS = ["0001-01-01", "2026-01-01", "2026-01-01T00:00:00.000001"]
-# Values that a careless comparison takes for one another.
+# Values that a careless comparison would treat as equal.
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "i": (pa.int32(), [None, 0, 1]),
     "s": (pa.string(), [None, "", "a", "A", "a ", "1:a", "-", "ä"]),
@@ -70,19 +70,19 @@ def mark(pos: int) -> CommitMarker:
 
 
 def counted(target: DeltaTarget) -> Counter[str]:
-    """The rows of a Delta table."""
-    # The protocol has no method that gives the rows; the engine's own table has.
+    """Count the rows of a Delta table."""
+    # The protocol has no method that returns rows; the engine's table has one.
     held = target._there().to_pyarrow_table().select(COLUMNS.names)  # type: ignore[attr-defined]
     return shown(held)
 
 
 def shown(rows: pa.Table) -> Counter[str]:
-    """By repr, which tells -0.0 from 0.0."""
+    """Count rows by repr, which distinguishes -0.0 from 0.0."""
     return Counter(map(repr, rows.to_pylist()))
 
 
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b"]), st.booleans()), max_size=12))
-def test_net_changes_are_what_counting_one_by_one_gives(
+def test_net_changes_equal_counting_row_by_row(
     changes: list[tuple[bytes, bool]],
 ) -> None:
     expected = {}
@@ -95,7 +95,7 @@ def test_net_changes_are_what_counting_one_by_one_gives(
 
 
 @given(st.lists(ROWS, min_size=2, max_size=8))
-def test_equal_rows_have_equal_texts_and_others_have_not(rows: list[tuple[Any, ...]]) -> None:
+def test_canonical_row_bytes_are_equal_only_for_equal_rows(rows: list[tuple[Any, ...]]) -> None:
     texts = canonical_row_bytes(table_of(rows)).to_pylist()
     assert [texts.index(text) for text in texts] == [
         [*map(repr, rows)].index(repr(row)) for row in rows
@@ -104,7 +104,7 @@ def test_equal_rows_have_equal_texts_and_others_have_not(rows: list[tuple[Any, .
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[tuple[bool, tuple[Any, ...]]]]:
-    """What a server could log: only rows that are there go."""
+    """Draw changes that a server could log: only existing rows are deleted."""
     pool = draw(st.lists(ROWS, min_size=1, max_size=5))
     there: Counter[str] = Counter()
     found = []
@@ -120,7 +120,7 @@ def batches(draw: st.DrawFn) -> list[list[tuple[bool, tuple[Any, ...]]]]:
 
 @given(batches())
 @settings(max_examples=25)
-def test_a_delta_table_has_each_row_as_often_as_the_changes_leave_it(
+def test_keyless_delta_table_equals_multiset_of_random_changes(
     changes: list[list[tuple[bool, tuple[Any, ...]]]],
 ) -> None:
     there: Counter[str] = Counter()
@@ -135,17 +135,17 @@ def test_a_delta_table_has_each_row_as_often_as_the_changes_leave_it(
 
 
 GONE_TOO_OFTEN = [
-    # (changes, what is in the Delta table before)
+    # (changes, rows of the Delta table before)
     ([(True, 2)], [1]),
     ([(True, 1), (True, 1)], [1]),
-    # It comes back, and was not there to go.
+    # The deleted row does not exist, although it is inserted later.
     ([(True, 2), (False, 2)], [1]),
     ([(False, 1), (True, 1), (True, 1), (True, 1), (False, 1)], [1]),
 ]
 
 
 @pytest.mark.parametrize(("changes", "before"), GONE_TOO_OFTEN)
-def test_a_row_that_is_not_there_can_not_go(
+def test_delete_of_missing_keyless_row_stops_table_without_commit(
     changes: list[tuple[bool, int]], before: list[int], tmp_path: Path
 ) -> None:
     def row(number: int) -> tuple[Any, ...]:
@@ -158,6 +158,6 @@ def test_a_row_that_is_not_there_can_not_go(
     others = [(False, row(9)), *((gone, row(number)) for gone, number in changes)]
     with pytest.raises(MirrorError, match=r"^up to position 2 of .* it differs from the server"):
         apply_multiset(target, final_states(others, 2), mark(2), "d.t")
-    # Nothing of the batch is there.
+    # No change of the batch is applied.
     assert counted(target) == found
     assert target.txn_version(str(mark(2).log)) == 1

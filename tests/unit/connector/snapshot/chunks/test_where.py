@@ -1,4 +1,4 @@
-"""A chunk's condition against the order of tuples, in a database that knows nothing of MySQL."""
+"""Conditions of chunks, evaluated by SQLite, compared with the order of tuples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def _met(key: ChunkKey, condition: str) -> list[tuple[int, ...]]:
 
 @settings(max_examples=300)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
-def test_the_rows_are_those_between_the_bounds(data: st.DataObject, kinds: list[KeyColumn]) -> None:
+def test_range_condition_selects_the_rows_between_its_bounds(
+    data: st.DataObject, kinds: list[KeyColumn]
+) -> None:
     key = _key(kinds)
     bounds = st.none() | st.tuples(*(st.sampled_from(VALUES) for _ in kinds))
     after, upto = data.draw(bounds, "after"), data.draw(bounds, "upto")
@@ -63,7 +65,7 @@ def test_the_rows_are_those_between_the_bounds(data: st.DataObject, kinds: list[
 
 @settings(max_examples=300)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
-def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
+def test_gaps_after_a_bound_select_all_later_rows_in_order(
     data: st.DataObject, kinds: list[KeyColumn]
 ) -> None:
     key = _key(kinds)
@@ -80,7 +82,9 @@ def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
 
 @settings(max_examples=100)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
-def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> None:
+def test_upper_bound_selects_the_rows_up_to_its_key(
+    data: st.DataObject, kinds: list[KeyColumn]
+) -> None:
     key = _key(kinds)
     upto = data.draw(st.tuples(*(st.sampled_from(VALUES) for _ in kinds)))
     assert _met(key, upper_bound(key, tuple(map(str, upto)))) == [
@@ -89,7 +93,7 @@ def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> Non
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 65535])
-def test_many_labels_are_asked_for_in_lists(count: int) -> None:
+def test_enum_labels_after_the_first_64_are_queried_in_lists(count: int) -> None:
     key = ChunkKey("k", (KeyColumn("e", "enum", None, count),), "mark")
     conditions = [condition for condition, _ in gaps_after(key, ("0",))]
     lists = [condition.removeprefix("`e` IN (").rstrip(")") for condition in conditions]
@@ -98,8 +102,8 @@ def test_many_labels_are_asked_for_in_lists(count: int) -> None:
     assert len(conditions) == min(count, 64) + max(0, -(-(count - 64) // 64))
 
 
-def test_equal_values_with_different_texts_are_one_bound() -> None:
-    """As 'a' and 'A' are in most collations: the first column's text does not tell."""
+def test_bounds_of_equal_values_with_different_texts_select_the_right_rows() -> None:
+    """Equal values can have different texts, as 'a' and 'A' in most collations."""
     key = _key([KeyColumn("", "int"), KeyColumn("", "int")])
     assert _met(key, range_condition(key, ("1", "1"), ("1.0", "2"))) == [(1, 2)]
     assert _met(key, range_condition(key, ("2", "0"), ("1", "3"))) == []
@@ -146,13 +150,13 @@ ENUM = ChunkKey("k", (KeyColumn("e", "enum", None, 65535),), "mark")
         (ENUM, ("7",), ("7",), "FALSE"),
     ],
 )
-def test_numbers_of_labels(
+def test_range_condition_of_enum_and_set_keys_compares_label_numbers(
     key: ChunkKey, after: Bound | None, upto: Bound | None, expected: str
 ) -> None:
     assert range_condition(key, after, upto) == expected
 
 
-def test_a_chunk_without_rows_is_refused() -> None:
+def test_chunk_of_zero_rows_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a chunk of 1 or more rows, found 0"):
         # It fails before it uses the client.
         next_bound(None, ("d", "t"), ENUM, None, ("1",), rows=0)  # type: ignore[arg-type]

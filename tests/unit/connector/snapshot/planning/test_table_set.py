@@ -1,4 +1,4 @@
-"""Which tables are to be loaded, as tables come and go in the log and in the options."""
+"""Tables to snapshot, as the binlog and the options add and remove tables."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def pending(*tables: tuple[str, str]) -> tuple[TableSnapshotState, ...]:
     return tuple(map(TableSnapshotState, tables))
 
 
-def test_a_load_begins_with_every_wanted_table_that_is_there() -> None:
+def test_snapshot_begins_with_every_captured_table_that_exists() -> None:
     known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", gone=True)
     assert begin_load(known, BEGIN, all_of_shop) == SnapshotState(pending=pending(A, B))
 
 
-def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
+def test_snapshot_includes_a_table_with_unknown_columns() -> None:
     known = history(A).without(BEGIN, *B, "it was altered")
     assert begin_load(known, BEGIN, all_of_shop).pending == pending(A, B)
 
@@ -63,10 +63,10 @@ def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("reloads", "completed", "left"), [(False, {A}, (B, C)), (True, set(), (A, B, C))]
 )
-def test_after_a_gap_nothing_goes_on_that_had_begun(
+def test_snapshot_after_a_binlog_gap_restarts_unfinished_tables(
     reloads: bool, completed: set[Table], left: tuple[Table, ...]
 ) -> None:
-    """A is complete, B was being read, C is new, and D no longer there."""
+    """A is complete, B is in progress, C is new, and D no longer exists."""
     gone = ("shop", "d")
     state = SnapshotState(
         frozenset({A, gone}),
@@ -83,18 +83,18 @@ def test_after_a_gap_nothing_goes_on_that_had_begun(
     assert found == expected
 
 
-def test_a_created_table_is_in_step() -> None:
+def test_created_table_counts_as_completed() -> None:
     state = SnapshotState(frozenset({A}))
     assert advance(state, history(A, B), LATER, all_of_shop, ()).completed == {A, B}
 
 
-def test_a_renamed_table_is_read_also_where_its_name_was_in_step() -> None:
+def test_renamed_table_is_read_even_if_its_name_was_completed() -> None:
     state = SnapshotState(frozenset({A}))
     followed = advance(state, history(A, B), LATER, all_of_shop, {A, B})
     assert followed == SnapshotState(pending=pending(A, B))
 
 
-def test_a_table_that_is_renamed_in_mid_load_is_read_from_its_beginning() -> None:
+def test_table_renamed_during_its_snapshot_is_read_from_the_beginning() -> None:
     state = SnapshotState(
         pending=(TableSnapshotState(A, "k", ("5",), ("9",)), TableSnapshotState(B))
     )
@@ -102,25 +102,25 @@ def test_a_table_that_is_renamed_in_mid_load_is_read_from_its_beginning() -> Non
     assert followed.pending == pending(B, A)
 
 
-def test_a_dropped_table_is_forgotten() -> None:
+def test_dropped_table_is_removed_from_the_snapshot() -> None:
     known = history(A, B).without(LATER, *A, "dropped", gone=True)
     state = SnapshotState(frozenset({B}), pending(A))
     assert advance(state, known, LATER, all_of_shop, ()) == SnapshotState(frozenset({B}))
 
 
-def test_what_the_log_says_nothing_of_is_still_to_be_read() -> None:
+def test_pending_table_missing_from_the_history_stays_pending() -> None:
     state = SnapshotState(pending=pending(A, B))
     assert advance(state, history(B), LATER, all_of_shop, ()).pending == pending(A, B)
 
 
-def test_the_chunks_of_a_batch_are_not_those_of_the_next() -> None:
+def test_chunks_of_a_batch_are_cleared_for_the_next_batch() -> None:
     state = SnapshotState(pending=pending(A), chunks=(Chunk(A),), rows=7)
     assert advance(state, history(A), LATER, all_of_shop, ()) == SnapshotState(
         pending=pending(A), rows=7
     )
 
 
-def test_other_options_bring_tables_and_take_them() -> None:
+def test_changed_table_options_add_and_remove_snapshot_tables() -> None:
     state = SnapshotState(frozenset({A}), pending(B), rows=7)
     found = follow_options(state, history(A, B, C), LATER, lambda _, table: table in "bc")
     assert found == SnapshotState(frozenset(), pending(B, C), rows=7)
@@ -128,13 +128,13 @@ def test_other_options_bring_tables_and_take_them() -> None:
     assert back.pending == pending(B, C, A)
 
 
-def test_a_reload_begins_at_the_beginning() -> None:
+def test_reload_reads_its_tables_from_the_beginning() -> None:
     state = SnapshotState(frozenset({A, C}), (TableSnapshotState(B, "k", ("5",), ("9",)),))
     found = reload_tables(state, "fix", history(A, B, C), LATER, lambda _, table: table in "ab")
     assert found == SnapshotState(frozenset({C}), pending(A, B), reload="fix")
 
 
-def test_a_reload_of_nothing_is_not_remembered() -> None:
+def test_reload_without_matching_tables_is_rejected() -> None:
     state = SnapshotState(frozenset({A}))
     with pytest.raises(OptionError, match="'fix'"):
         reload_tables(state, "fix", history(A), LATER, lambda _, table: table == "b")
@@ -143,7 +143,7 @@ def test_a_reload_of_nothing_is_not_remembered() -> None:
 END = Position.of("bin.000001", 900)
 
 
-def test_what_chunks_may_have_seen_is_noted_until_the_log_has_come_there() -> None:
+def test_high_watermarks_are_kept_until_the_binlog_reaches_them() -> None:
     state = SnapshotState(chunks=(Chunk(A), Chunk(B)), high_watermarks={C: (1, 500), A: (1, 450)})
     noted = record_high_watermark(state, LATER, END)
     assert noted.high_watermarks == {A: (1, 900), B: (1, 900), C: (1, 500)}
@@ -151,24 +151,24 @@ def test_what_chunks_may_have_seen_is_noted_until_the_log_has_come_there() -> No
     assert record_high_watermark(SnapshotState(chunks=(Chunk(A),)), END, END).high_watermarks == {}
 
 
-def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
+def test_table_altered_up_to_its_high_watermark_is_reported_once() -> None:
     known = history(A, B, C)
     for table, pos in ((A, 600), (B, 700), (C, 600)):
         altered = TableSchema(*table, (), primary_key=("id",))
         known = known.with_table(Position.of("bin.000001", pos), altered)
     state = SnapshotState(high_watermarks={A: (1, 600), B: (1, 699)})
     assert altered_tables(state, known, LATER, END) == {A: Position.of("bin.000001", 600)}
-    # Each place counts once.
+    # Each position is reported once.
     assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == {}
 
 
-def test_a_table_that_was_not_known_for_a_while() -> None:
+def test_table_with_unknown_columns_is_reported_as_altered() -> None:
     place = Position.of("bin.000001", 600)
     known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
     assert altered_tables(SnapshotState(), known, LATER, END) == {A: place}
 
 
-def test_a_condition_for_a_table_that_the_log_creates_later() -> None:
+def test_snapshot_condition_for_a_table_created_later_is_accepted() -> None:
     known = history(A).without(BEGINNING, *B, "created later", gone=True)
     known = known.with_table(END, TableSchema(*B, ()))
     check_conditions([B], known, LATER, case_sensitive=True)
@@ -184,8 +184,8 @@ def test_a_condition_for_a_table_that_the_log_creates_later() -> None:
         check_conditions([("shop", "typo")], known, LATER, case_sensitive=True, exists=exists)
 
 
-def test_the_next_sequence_begins_without_what_belongs_to_a_batch() -> None:
-    """Nor are places kept that have no meaning in its numbers."""
+def test_next_sequence_drops_batch_state_and_high_watermarks() -> None:
+    """Positions of the previous sequence have no meaning in the next one."""
     state = SnapshotState(
         completed=frozenset({B}),
         pending=(TableSnapshotState(A),),
@@ -200,7 +200,7 @@ def test_the_next_sequence_begins_without_what_belongs_to_a_batch() -> None:
     )
 
 
-def test_a_condition_for_a_table_that_is_not_there() -> None:
+def test_snapshot_condition_for_a_missing_table_is_rejected() -> None:
     known = history(A).without(LATER, *B, "dropped", gone=True)
     check_conditions([A], known, LATER, case_sensitive=True)
     check_conditions([("SHOP", "A")], known, LATER, case_sensitive=False)
@@ -210,7 +210,7 @@ def test_a_condition_for_a_table_that_is_not_there() -> None:
 
 
 def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
-    """A is read, B begun, C not yet; D is no longer there, and E had no rows left."""
+    """A is read, B in progress and C pending; D no longer exists, and E has no rows left."""
     d, e = ("shop", "d"), ("shop", "e")
     begun = TableSnapshotState(B, "key", ("'1'",), ("'9'",))
     before = SnapshotState(pending=(*pending(A, B, C, d), replace(begun, table=e)))
@@ -229,8 +229,8 @@ def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
     assert SnapshotState.unpack(noted.pack()) == noted
 
 
-def test_another_server_reads_tables_again_that_were_read_ahead() -> None:
-    """A was passed, B was not; C is being read; D is to begin, for a statement."""
+def test_failover_reads_tables_again_that_were_read_ahead() -> None:
+    """Only B was read ahead of the position. C is in progress, and D is pending after DDL."""
     d = ("shop", "d")
     state = SnapshotState(
         completed=frozenset({A, B}),
@@ -250,8 +250,8 @@ def test_another_server_reads_tables_again_that_were_read_ahead() -> None:
     )
 
 
-def test_all_that_was_read_counts_as_ahead_without_high_watermarks() -> None:
-    """The query that planned the chunks could not fail over."""
+def test_completed_tables_without_high_watermarks_count_as_read_ahead() -> None:
+    """A query that cannot fail over plans chunks without them."""
     state = SnapshotState(completed=frozenset({A, B}), pending=pending(C), chunks=(Chunk(B),))
     assert state.read_ahead_of(LATER.order) == {A, B}
     assert replace(state, chunks=()).read_ahead_of(LATER.order) == frozenset()

@@ -1,4 +1,4 @@
-"""Rows that are written without a merge: the table is the one that a merge leaves."""
+"""Writes without a merge, which leave the same table as a merge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.errors import MirrorError
 
 LOG = LogIdentity("uuid", 0, "mysql-bin")
 UNSIGNED = pa.decimal128(20, 0)
-# (key, value, file and position of the change, whether the row is gone)
+# (key, value, file and position of the change, whether it is a tombstone)
 State = tuple[int, str, tuple[int, int], bool]
 
 
@@ -66,7 +66,7 @@ def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
 
 
 def operation(table: DeltalakeTarget) -> str:
-    """What the last commit was; of a write, its mode."""
+    """Return the operation of the last commit; for a write, its mode."""
     commit = DeltaTable(table.uri).history(1)[0]
     return str(commit["operationParameters"].get("mode", commit["operation"]))
 
@@ -91,10 +91,10 @@ ENDS = (-(2**63), 2**63 - 1, 0, -1)
 )
 @pytest.mark.sample(6, of=5)
 @pytest.mark.parametrize("soft_delete", [False, True])
-def test_as_a_merge_leaves_them(
+def test_rows_written_without_merge_equal_rows_of_a_merge(
     kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
 ) -> None:
-    """In whatever order the changes were made: a newer row stays."""
+    """Batches may contain changes that are older than existing rows."""
 
     @settings(max_examples=5, deadline=None)
     @given(batches(keys))
@@ -113,7 +113,7 @@ def test_as_a_merge_leaves_them(
     check()
 
 
-def test_one_commit_with_its_mark(tmp_path: Path) -> None:
+def test_fast_write_is_one_commit_with_its_marker(tmp_path: Path) -> None:
     table = target(tmp_path, pa.int64())
     for place, expected, is_tombstone in (
         (1, "Append", False),
@@ -128,8 +128,10 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("soft_delete", [False, True])
-def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, soft_delete: bool) -> None:
-    """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
+def test_tombstone_of_unknown_key_is_written_only_with_soft_delete(
+    tmp_path: Path, *, soft_delete: bool
+) -> None:
+    """Without soft deletes there is no commit, as with a merge."""
     table = target(tmp_path, pa.int64(), soft_delete=soft_delete)
     merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
     version = table._now().version()
@@ -163,7 +165,7 @@ BETWEEN: State = (2, "there", (1, 4), False)
         (OTHER_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
     ],
 )
-def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
+def test_held_rows_and_properties_decide_between_append_overwrite_and_merge(  # noqa: PLR0917 (a case's values)
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     properties: dict[str, str],
@@ -178,8 +180,8 @@ def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
     assert operation(table) == expected
 
 
-def test_a_file_without_statistics_beside_others(tmp_path: Path) -> None:
-    """It may have a row with any key."""
+def test_row_in_file_without_statistics_is_replaced(tmp_path: Path) -> None:
+    """A file without statistics may contain any key."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "one", (1, 1), False)), 1)
     table.set_properties(NO_STATS)
@@ -207,14 +209,14 @@ KEYED = {"k": "a", "n": 1, "m": 2}
         (["m", "n"], ["m"], {"m": 3}, "MERGE"),
     ],
 )
-def test_keys_and_tables(
+def test_key_types_and_partitions_decide_between_append_and_merge(
     tmp_path: Path,
     key: Sequence[str],
     partition_by: Sequence[str],
     moved: dict[str, Any],
     expected: str,
 ) -> None:
-    """A second batch has the same row, or one whose key is another in a column."""
+    """The second batch has the same row, or a row that differs in one column of the key."""
     table = DeltalakeEngine().target(str(tmp_path), partition_by)
     for number, values in (1, KEYED), (2, KEYED | moved):
         rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, TOMBSTONE])
@@ -226,8 +228,8 @@ def test_keys_and_tables(
     assert (operation(table), table.count()) == (expected, 2 if moved else 1)
 
 
-def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
-    """A merge refuses it; else both rows would be there without a word."""
+def test_key_twice_in_a_batch_is_rejected_by_the_merge(tmp_path: Path) -> None:
+    """An append would write both rows."""
     table = target(tmp_path, pa.int64())
     merge(table, states(pa.int64(), (1, "old", (1, 4), False)), 1)
     twice: list[State] = [(1, "a", (1, 5), False), (1, "b", (1, 6), False)]
@@ -236,7 +238,7 @@ def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a+b", "a=b", "a~20b", "a'b", 'a"b', "a{b}", "a<b>"])
-def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
+def test_row_is_replaced_in_folder_with_special_characters(tmp_path: Path, name: str) -> None:
     table = target(tmp_path / name, pa.int64())
     for value in ("old", "new"):
         version = table._now().version()
@@ -245,8 +247,10 @@ def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("key", [2, 9])
-def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
-    """What would be replaced lies in another file by then; new rows are written behind it."""
+def test_compaction_during_fast_write_loses_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int
+) -> None:
+    """Key 2 replaces a row that the compaction moved to another file; key 9 is appended."""
     table = target(tmp_path, pa.int64())
     for number in (1, 2):
         merge(table, states(pa.int64(), (number, "old", (1, number), False)), number)
@@ -257,10 +261,9 @@ def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found == {1: "old", 2: "old", key: "new"}
 
 
-def test_another_row_with_the_key_in_between(
+def test_foreign_row_with_same_key_during_fast_write_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it was looked for it was not there."""
     table = target(tmp_path, pa.int64())
     rows = states(pa.int64(), (1, "mine", (1, 1), False))
     came = _before_a_write(
@@ -274,7 +277,7 @@ def test_another_row_with_the_key_in_between(
 
 
 def _before_a_write(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[object]:
-    """Do something once, between the look at a table and the write; has an item then."""
+    """Call `do` once, right before the next write; return a list that gets its result."""
     done: list[object] = []
 
     def late(held: DeltaTable, rows: pa.Table, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tables that are rewritten while the properties of another one are set, in one process."""
+"""Rewrites of tables while the properties of another table are set, in one process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helpers.waiting import patience
 
-# With a frozen interpreter nothing in the process could end it.
+# Runs in a subprocess: a deadlock would freeze the interpreter, with any timeout in it.
 _PROGRAM = """
 import sys
 from threading import Thread
@@ -42,7 +42,7 @@ print("ended")
 """
 
 
-def test_process_goes_on_while_tables_are_rewritten_and_properties_are_set(tmp_path: Path) -> None:
+def test_parallel_rewrites_and_property_changes_do_not_deadlock(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", _PROGRAM, str(tmp_path)]
     ended = subprocess.run(
         command, capture_output=True, text=True, timeout=patience(120), check=False

@@ -1,4 +1,4 @@
-"""Whoever looks for a long decimal by its value finds its row, whatever became of its column."""
+"""A filter by the value of a long decimal finds its row, however its column was changed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _target(path: Path, *names: str, **properties: str) -> DeltalakeTarget:
     return target
 
 
-def test_names_that_change_places(tmp_path: Path) -> None:
+def test_long_decimals_are_found_after_columns_swap_names(tmp_path: Path) -> None:
     target = _target(tmp_path / "t", "a", "b")
     _append(target, 1, a=_LONG, b=_SHORT)
     target.rewrite_columns(_columns("a", "b"), {"a": "b", "b": "a", SEQ: SEQ})
@@ -62,8 +62,8 @@ def test_names_that_change_places(tmp_path: Path) -> None:
     _assert_found(tmp_path / "t")
 
 
-def test_a_column_that_moves_to_the_front(tmp_path: Path) -> None:
-    """Only the first 32 have statistics."""
+def test_long_decimal_is_found_after_its_column_moves_to_the_front(tmp_path: Path) -> None:
+    """Only the first 32 columns have statistics."""
     names = [f"c{number}" for number in range(_MANY)]
     target = _target(tmp_path / "t", *names)
     _append(target, 1, **dict.fromkeys(names[:-1], _SHORT), **{names[-1]: _LONG})
@@ -73,7 +73,9 @@ def test_a_column_that_moves_to_the_front(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", ["-1", "40", "0"])
-def test_another_number_of_columns_with_statistics(tmp_path: Path, count: str) -> None:
+def test_long_decimal_is_found_with_any_number_of_statistics_columns(
+    tmp_path: Path, count: str
+) -> None:
     names = [f"c{number}" for number in range(_MANY)]
     properties = {"delta.dataSkippingNumIndexedCols": count}
     target = _target(tmp_path / "t", *names, **properties)
@@ -81,7 +83,7 @@ def test_another_number_of_columns_with_statistics(tmp_path: Path, count: str) -
     _assert_found(tmp_path / "t")
 
 
-def test_a_table_that_is_made_anew(tmp_path: Path) -> None:
+def test_long_decimal_is_found_after_table_is_recreated(tmp_path: Path) -> None:
     target = _target(tmp_path / "t", "a")
     _append(target, 1, a=_LONG)
     for file in sorted((tmp_path / "t").rglob("*"), reverse=True):
@@ -91,7 +93,7 @@ def test_a_table_that_is_made_anew(tmp_path: Path) -> None:
     _assert_found(tmp_path / "t")
 
 
-def test_short_ones_keep_their_statistics(tmp_path: Path) -> None:
+def test_short_decimals_keep_their_statistics(tmp_path: Path) -> None:
     target = _target(tmp_path / "t", "a", "b")
     _append(target, 1, a=Decimal(10**15 - 1), b=_SHORT)
     _append(target, 2, a=_SHORT, b=Decimal(10**15))

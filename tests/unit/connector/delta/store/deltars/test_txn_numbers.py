@@ -1,4 +1,4 @@
-"""The numbers of a table's identifiers are always those that delta-rs finds in its whole log."""
+"""TxnNumbers always equal the numbers that delta-rs finds in the whole Delta log."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class Numbers:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(5))
-def test_random_commits_and_checkpoints(tmp_path: Path, seed: int) -> None:
+def test_txn_numbers_equal_delta_log_after_random_commits_and_checkpoints(
+    tmp_path: Path, seed: int
+) -> None:
     random = Random(seed)
     write(tmp_path, 0, "query")
     numbers = Numbers(tmp_path)
@@ -95,7 +97,7 @@ def test_each_commit_is_read_once_and_the_log_once_per_identifier(
     assert numbers.read == [*range(2, 11)]
 
 
-def test_commit_that_was_removed_from_the_log_is_not_needed(tmp_path: Path) -> None:
+def test_txn_numbers_are_correct_if_a_commit_file_was_removed(tmp_path: Path) -> None:
     write(tmp_path, 1, "query", "log")
     numbers = Numbers(tmp_path)
     numbers.assert_as_in_log()
@@ -106,7 +108,7 @@ def test_commit_that_was_removed_from_the_log_is_not_needed(tmp_path: Path) -> N
     numbers.assert_as_in_log()
 
 
-def test_error_of_the_store_leaves_no_number_of_another_version(tmp_path: Path) -> None:
+def test_txn_number_is_correct_after_store_errors(tmp_path: Path) -> None:
     write(tmp_path, 1, "query")
     fails: list[int] = []
 
@@ -127,7 +129,7 @@ def test_error_of_the_store_leaves_no_number_of_another_version(tmp_path: Path) 
     assert numbers.get(table, "query") == 2
 
 
-def test_after_many_commits_they_are_not_read_one_by_one(tmp_path: Path) -> None:
+def test_many_new_commits_are_not_read_one_by_one(tmp_path: Path) -> None:
     write(tmp_path, 1, "query")
     numbers = Numbers(tmp_path)
     numbers.assert_as_in_log()
@@ -137,7 +139,7 @@ def test_after_many_commits_they_are_not_read_one_by_one(tmp_path: Path) -> None
     assert numbers.read == []
 
 
-def test_older_version_has_its_own_numbers(tmp_path: Path) -> None:
+def test_older_table_version_has_its_own_txn_numbers(tmp_path: Path) -> None:
     for number in range(4):
         write(tmp_path, number, "query")
     numbers = Numbers(tmp_path)
@@ -151,7 +153,7 @@ def target_of(folder: Path) -> DeltalakeTarget:
 
 
 @pytest.mark.parametrize("is_emptied", [False, True], ids=["other rows", "no table"])
-def test_another_table_in_its_place_has_none_of_its_numbers(
+def test_table_replaced_at_same_path_has_none_of_old_txn_numbers(
     tmp_path: Path, *, is_emptied: bool
 ) -> None:
     place = tmp_path / "t"

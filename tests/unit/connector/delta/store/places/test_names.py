@@ -1,4 +1,4 @@
-"""Names in a catalog: what a template gives, what is refused, and which tables would be one."""
+"""Catalog names: templates, rejected templates, and tables with the same name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ from pyspark_mysqlbinlog.names import Table
         ("m.s.{table}", ("d", "🙂"), "m.s._x1f642_", ""),
     ],
 )
-def test_name_of_a_table(template: str, table: Table, name: str, sql: str) -> None:
+def test_template_gives_the_catalog_name_of_a_table(
+    template: str, table: Table, name: str, sql: str
+) -> None:
     assert is_catalog_name(template)
     found = NameTemplate.parse(template).render(table)
     assert (str(found), found.source) == (name, table)
@@ -51,7 +53,7 @@ def test_name_of_a_table(template: str, table: Table, name: str, sql: str) -> No
         ("main.raw.{database}_{table}", False),
     ],
 )
-def test_schema_is_created_only_if_it_is_of_a_database(template: str, may_create: bool) -> None:
+def test_schema_is_created_only_if_named_after_a_database(template: str, may_create: bool) -> None:
     assert NameTemplate.parse(template).render(("d", "t")).may_create_schema is may_create
 
 
@@ -80,7 +82,7 @@ def test_schema_is_created_only_if_it_is_of_a_database(template: str, may_create
         ("main.raw.{table} ", "found '{table} '"),
     ],
 )
-def test_refused_names(template: str, said: str) -> None:
+def test_invalid_catalog_name_template_is_rejected(template: str, said: str) -> None:
     with pytest.raises(OptionError, match=r"target: expected catalog\.schema\.table") as caught:
         NameTemplate.parse(template)
     assert said in caught.value.message
@@ -99,7 +101,9 @@ def test_refused_names(template: str, said: str) -> None:
         ("m.{database}.{table}", [("d", "a-b"), ("d", "a_b"), ("d", "a.b")], ""),
     ],
 )
-def test_tables_that_would_be_one(template: str, tables: list[Table], said: str) -> None:
+def test_tables_with_equal_catalog_names_are_rejected(
+    template: str, tables: list[Table], said: str
+) -> None:
     parsed = NameTemplate.parse(template)
     if not said:
         check_names_distinct(tables, parsed)
@@ -112,13 +116,13 @@ def test_tables_that_would_be_one(template: str, tables: list[Table], said: str)
 @pytest.mark.parametrize(
     "template", ["/lake/{table}", "./a.b.{table}", "s3://b.c/{table}", "{database}_{table}"]
 )
-def test_every_other_template_is_a_path(template: str) -> None:
+def test_template_that_is_no_catalog_name_is_a_path(template: str) -> None:
     places = MirrorPlaces.parse(template, None)
     assert isinstance(places.tables, PathTemplate)
     assert places.catalog is None
 
 
-def test_names_and_paths_of_one_mirror_are_checked_apart() -> None:
+def test_catalog_names_and_change_log_paths_are_checked_separately() -> None:
     places = MirrorPlaces.parse("m.s.{database}_{table}", "/changes/{table}")
     assert places.catalog == "m"
     places.check_paths([("a", "t"), ("b", "u")])
@@ -135,36 +139,36 @@ def test_names_and_paths_of_one_mirror_are_checked_apart() -> None:
         (("e", "t"), "(excludeTables), or set a target with {database} as the schema, or set"),
     ],
 )
-def test_the_remedy_of_one_name_helps(other: Table, said: str) -> None:
+def test_equal_catalog_name_error_gives_a_remedy_for_its_tables(other: Table, said: str) -> None:
     error = same_name_error(("d", "t"), other, NameTemplate.parse("m.s.{table}"))
     assert said in error.message
 
 
-def test_a_change_log_with_a_name_is_refused() -> None:
+def test_catalog_name_as_change_log_is_rejected() -> None:
     with pytest.raises(
         OptionError, match=r"change_log: expected a path or URI.* name in a catalog"
     ):
         MirrorPlaces.parse("m.s.{table}", "m.changes.{table}")
 
 
-def test_verify_refuses_names_and_says_what_to_give() -> None:
+def test_verifier_rejects_catalog_name_and_asks_for_location() -> None:
     options = {"host": "h", "user": "u", "tables": "a.b"}
     with pytest.raises(OptionError, match=r"found the catalog name 'm\.s\.\{table\}'.* location"):
         Verifier(options, "m.s.{table}")
 
 
-def test_names_need_the_engine_spark() -> None:
+def test_catalog_name_as_target_requires_engine_spark() -> None:
     options = {"host": "h", "user": "u", "tables": "a.b"}
     with pytest.raises(OptionError, match="engine: a target of catalog names needs 'spark'"):
         DeltaMirror("m.s.{table}", "/checkpoint", options)
     DeltaMirror("m.s.{table}", "/checkpoint", options, engine="spark")
 
 
-def test_names_need_delta_in_the_session_of_auto(spark: object) -> None:
+def test_catalog_name_with_engine_auto_requires_delta_jars_in_session(spark: object) -> None:
     engine = LazyEngine("auto", catalog="m")
     with pytest.raises(OptionError, match="found 'auto' in a session without Delta's jars"):
         engine.begin(spark)  # type: ignore[arg-type]
 
 
-def test_a_name_is_shown_without_quotes() -> None:
+def test_catalog_name_text_has_no_quotes() -> None:
     assert str(CatalogName("c", "s", "t", ("d", "t"), may_create_schema=False)) == "c.s.t"

@@ -1,4 +1,4 @@
-"""URI templates: names in, and what is refused."""
+"""URI templates: names in URIs, and rejected templates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from pyspark_mysqlbinlog.errors import OptionError
         ("{database}_{table}", ("d", "a.b"), "d_a.b"),
     ],
 )
-def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
+def test_path_template_gives_escaped_path_of_a_table(
+    template: str, table: tuple[str, str], uri: str
+) -> None:
     assert PathTemplate.parse(template).render(table) == uri
 
 
@@ -44,7 +46,7 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
         *((f"/lake/a{refused}b/{{table}}", f"found {refused!r}") for refused in "^[]|"),
     ],
 )
-def test_what_is_refused(template: str, said: str) -> None:
+def test_invalid_path_template_is_rejected(template: str, said: str) -> None:
     for option in ("target", "change_log"):
         with pytest.raises(OptionError, match=f"{option}: expected") as caught:
             PathTemplate.parse(template, option)
@@ -63,7 +65,7 @@ def test_what_is_refused(template: str, said: str) -> None:
         (["/lake/{database}/{table}", "/lake/changes/{database}/{table}"], ""),
     ],
 )
-def test_tables_at_one_place_or_inside_of_one_another(templates: list[str], said: str) -> None:
+def test_equal_or_nested_table_paths_are_rejected(templates: list[str], said: str) -> None:
     tables = [("a", "t"), ("b", "t"), ("b", "u")]
     parsed = [PathTemplate.parse(template) for template in templates]
     if said:
