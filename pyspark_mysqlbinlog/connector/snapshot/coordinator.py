@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.schemas.delivered_columns import DeliveredColumns
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engine_of, is_innodb
 from pyspark_mysqlbinlog.connector.snapshot.planning.invalidated_tables import InvalidatedTables
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
@@ -114,8 +115,9 @@ class SnapshotCoordinator:
         self._noted: tuple[Offset, SnapshotState, SnapshotState] | None = None
         self.unknown_rows: InvalidatedTables | None = None
         if options.reload_after_ddl:
+            delivered = DeliveredColumns.of(options, case_sensitive=case_sensitive)
             self.unknown_rows = InvalidatedTables(
-                self._tables.captures, case_sensitive=case_sensitive
+                self._tables.captures, delivered.renamed, case_sensitive=case_sensitive
             )
 
     @classmethod

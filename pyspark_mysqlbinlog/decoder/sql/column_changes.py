@@ -9,7 +9,7 @@ it does to rows. After any other statement the rows are unknown, and the table n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable, parse_alter
@@ -19,7 +19,10 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["CannotFollowError", "renamed"]
+__all__ = ["CannotFollowError", "FollowRenames", "renamed"]
+
+# A function such as `renamed`.
+FollowRenames = Callable[[TableSchema, TableSchema, str | None], Mapping[str, str]]
 
 
 class CannotFollowError(Exception):

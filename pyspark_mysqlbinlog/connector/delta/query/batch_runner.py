@@ -308,7 +308,10 @@ class BatchRunner:
             options = self._captured_tables()
             wanted = [name for name in history.tables() if options.captures(name)]
             self._places.check_paths(wanted)
-            self._known = history, table_versions(history, wanted, options.as_delivered)
+            versions = table_versions(
+                history, wanted, options.as_delivered, options.delivered.renamed
+            )
+            self._known = history, versions
         return self._known[1]
 
     def _captured_tables(self) -> CapturedTables:

@@ -13,7 +13,8 @@ from typing import Self
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.schemas.delivered_columns import DeliveredColumns
 from pyspark_mysqlbinlog.decoder.transforms.transforms import Transforms
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, fold, folding
@@ -24,10 +25,15 @@ __all__ = ["CapturedTables"]
 
 @dataclass(frozen=True, slots=True)
 class CapturedTables:
-    """The captured tables and columns; made by `of`."""
+    """The captured tables and columns; made by `of`.
 
+    Attributes
+    ----------
+    delivered : the delivered columns.
+    """
+
+    delivered: DeliveredColumns
     _tables: TableFilter
-    _columns: ColumnFilter
     _transforms: Transforms | None
     _transforms_hash: str
     _partition_by: Mapping[str, Sequence[str]]
@@ -49,8 +55,8 @@ class CapturedTables:
                     f"partition_by: expected each table once, found {folded(name)!r} twice"
                 )
         return cls(
+            DeliveredColumns.of(options, case_sensitive=case_sensitive),
             options.table_filter(case_sensitive),
-            options.column_filter(case_sensitive),
             options.transforms(case_sensitive),
             options.transforms_hash,
             by_name,
@@ -68,12 +74,9 @@ class CapturedTables:
         start, what = version
         if not isinstance(what, TableSchema):
             return version
-        if self._transforms is not None:
-            what = self._transforms.masked(what)
+        what = self.delivered.masked(what)
         kept = tuple(
-            column
-            for column in what.columns
-            if not self._columns.excludes(what.database, what.table, column.name)
+            column for column in what.columns if not self.delivered.excludes(what, column.name)
         )
         keys = row_keys(kept, what.primary_key, what.unique_keys)
         return start, replace(what, columns=kept, unique_keys=keys)

@@ -55,8 +55,9 @@ from pyspark_mysqlbinlog.connector.delta.sync.soft_deletes import (
     merge_key_recorded,
     record_merge_key,
 )
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
-from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
+from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -118,7 +119,7 @@ class TableBatchWriter:
     ----------
     marker : commit marker of the batch's end.
     applied : packed position up to which the Delta table is complete.
-    came_by_rename : packed positions at which another table was renamed to this name.
+    versions : of the table, in the batch.
     load : the snapshot that is in progress or begins in this batch.
     images : the typed images that changes refer to.
     gone : the last packed position at which the table is dropped in this batch.
@@ -131,7 +132,7 @@ class TableBatchWriter:
         target: DeltaTarget,
         marker: CommitMarker,
         applied: int,
-        came_by_rename: frozenset[int],
+        versions: TableVersions,
         *,
         load: TableSnapshot | None = None,
         images: ImageStore,
@@ -142,13 +143,14 @@ class TableBatchWriter:
         self._target = target
         self._marker = marker
         self._applied = applied
-        self._came_by_rename = came_by_rename
+        self._versions = versions
         self._snapshot = load
         self._is_unread = load is not None and load.is_unread
         self._images = images
         self._precomputed = precomputed
         self._gone = gone
         self.schema: TableSchema | None = None
+        self._start: Position | None = None  # where this version of the table begins
         self._is_there = False
         self._is_known = True
         self._reason = ""  # why not
@@ -200,13 +202,20 @@ class TableBatchWriter:
             self._is_known = self._is_there = True
             self.schema = what
             self._hold(what)
-        elif what != self.schema:
+        elif what != self.schema or (statement is not None and self._is_logged_otherwise(start)):
             self._alter(start, what, statement)
         elif statement is not None:
             self._invalidate_at(statement)
+        if isinstance(what, TableSchema):
+            self._start = start
+
+    def _is_logged_otherwise(self, start: Position) -> bool:
+        """Return whether a statement changed columns that are excluded or masked."""
+        assert self._start is not None
+        return self._versions.logged_from(self._start) != self._versions.logged_from(start)
 
     def _create(self, start: Position, what: TableSchema) -> None:
-        if pack_position(start) in self._came_by_rename and self._snapshot is None:
+        if pack_position(start) in self._versions.came_by_rename and self._snapshot is None:
             self._invalidate(
                 _begin_of(start),
                 "another table with unknown rows was renamed to its name",
@@ -223,6 +232,7 @@ class TableBatchWriter:
     def _alter(self, start: Position, what: TableSchema, statement: dict[str, Any] | None) -> None:
         before = self.schema
         assert before is not None
+        assert self._start is not None
         if (
             self._snapshot is not None
             and statement is not None
@@ -232,7 +242,8 @@ class TableBatchWriter:
             self._create(start, what)
             return
         try:
-            found = renamed(before, what, None if statement is None else statement["query"])
+            query = None if statement is None else statement["query"]
+            found = self._versions.renamed(self._start, start, query)
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
             seq = _begin_of(start) if statement is None else statement["seq"]

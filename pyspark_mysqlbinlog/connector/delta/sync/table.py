@@ -261,7 +261,7 @@ class MirroredTable(SyncedTable):
         # A Delta table that is ahead of the batch has later columns, too.
         if changes.num_rows or applied <= batch.marker.position:
             self._snapshot.check_not_older(changes, batch, applied)
-            marker, comes = batch.marker, now.came_by_rename
+            marker = batch.marker
             if applied > marker.position:
                 self._check_no_later_shape(now)
                 # Otherwise the changes between the two would be applied again.
@@ -272,7 +272,7 @@ class MirroredTable(SyncedTable):
                 self._target,
                 marker,
                 applied,
-                comes,
+                now,
                 load=self._snapshot.hooks(batch),
                 images=batch.images,
                 gone=last_drop_after(now.versions, applied),

@@ -9,6 +9,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.decoder.sql.column_changes import FollowRenames, renamed
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -22,11 +23,15 @@ class TableVersions:
     Attributes
     ----------
     versions : all that are valid anywhere in the batch, in order, without excluded columns.
+    logged : the same with the columns of the binlog, all and unmasked; empty if they are the same.
+    follow : the new names of columns from one logged version to the next one.
     came_by_rename : packed positions at which another table was renamed to this name.
     """
 
     versions: tuple[Version, ...]
     came_by_rename: frozenset[int] = frozenset()
+    logged: tuple[Version, ...] = ()
+    follow: FollowRenames = renamed
 
     @property
     def only(self) -> TableSchema | None:
@@ -42,6 +47,24 @@ class TableVersions:
                 first = at
         return self.versions[first:]
 
+    def renamed(
+        self, before: Position, after: Position, statement: str | None
+    ) -> Mapping[str, str]:
+        """Return the new name of each delivered column that remains; see `DeliveredColumns`.
+
+        before, after : where the versions before and after a statement begin.
+        statement : the statement, if the stream has a row for it.
+
+        Raises CannotFollowError if the rows are unknown.
+        """
+        return self.follow(self.logged_from(before), self.logged_from(after), statement)
+
+    def logged_from(self, start: Position) -> TableSchema:
+        """Return the table as it is logged from the beginning of a version on."""
+        what = next(what for at, what in self.logged or self.versions if at == start)
+        assert isinstance(what, TableSchema)
+        return what
+
     def is_absent_at(self, start: Position) -> bool:
         """Return whether the table is known not to exist at a batch's start."""
         if not self.versions:
@@ -51,17 +74,23 @@ class TableVersions:
 
 
 def table_versions(
-    history: SchemaHistory, names: Iterable[Table], as_delivered: Callable[[Version], Version]
+    history: SchemaHistory,
+    names: Iterable[Table],
+    as_delivered: Callable[[Version], Version],
+    follow: FollowRenames,
 ) -> dict[Table, TableVersions]:
     """Return the versions of tables in a history.
 
     as_delivered : returns a version with the columns that rows have: none excluded, masks as texts.
+    follow : as in `TableVersions`.
     """
     dropped = _dropped(history)
     return {
         name: TableVersions(
             tuple(map(as_delivered, history.versions(*name))),
             _came_by_rename(name, history, dropped),
+            tuple(history.versions(*name)),
+            follow,
         )
         for name in names
     }

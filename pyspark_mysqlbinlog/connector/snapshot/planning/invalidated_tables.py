@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
-from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
+from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, FollowRenames
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event
@@ -32,11 +32,15 @@ class InvalidatedTables:
     Parameters
     ----------
     captures : whether (database, table) is captured.
+    renamed : the new names of columns, as `DeliveredColumns.renamed`.
     case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     """
 
-    def __init__(self, captures: Callable[[str, str], bool], *, case_sensitive: bool) -> None:
+    def __init__(
+        self, captures: Callable[[str, str], bool], renamed: FollowRenames, *, case_sensitive: bool
+    ) -> None:
         self._captures = captures
+        self._renamed = renamed
         self._case_sensitive = case_sensitive
         self._noted: dict[tuple[Position, Table], None] = {}
 
@@ -84,18 +88,17 @@ class InvalidatedTables:
             if statement.kind is not StatementKind.ALTER_TABLE or statement.truncated_partitions:
                 if row is not None:
                     yield table
-            elif not _can_follow(before, after, None if row is None else row.query):
+            elif not self._can_follow(before, after, None if row is None else row.query):
                 yield table
 
-
-def _can_follow(
-    before: TableSchema | None, after: TableSchema | None, statement: str | None
-) -> bool:
-    """Whether an ALTER TABLE's result is known, with the renames found by `renamed`."""
-    if before is None or after is None:
-        return statement is None
-    try:
-        renamed(before, after, statement)
-    except CannotFollowError:
-        return False
-    return True
+    def _can_follow(
+        self, before: TableSchema | None, after: TableSchema | None, statement: str | None
+    ) -> bool:
+        """Whether an ALTER TABLE's result is known, with the renames found by `renamed`."""
+        if before is None or after is None:
+            return statement is None
+        try:
+            self._renamed(before, after, statement)
+        except CannotFollowError:
+            return False
+        return True

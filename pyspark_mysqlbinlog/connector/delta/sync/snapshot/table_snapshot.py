@@ -416,7 +416,7 @@ class SnapshotTracker:
                     self._target,
                     batch.marker,
                     batch.marker.position,
-                    frozenset(),
+                    now,
                     load=TableSnapshot(None, unread.append, lambda: None),
                     images=images,
                 )
