@@ -81,7 +81,7 @@ class DeltaMirror:
     Attributes
     ----------
     query_id
-        Identifier of Spark's query, which is that of the checkpoint; None before the first start.
+        Identifier of Spark's query, stored in the checkpoint; None before the first start.
 
     Examples
     --------
@@ -146,17 +146,17 @@ class DeltaMirror:
         options = dict(self._options)
         if not is_classic(spark):
             _warn_of_shown_secrets(options)
-        # Spark removes its temporary folder even if this process is killed.
+        # For handoff files: Spark removes its temporary folder even if this process is killed.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
         before = self._runner.reading.handoff
-        # Its files have the events as they are in the binlog, so there is none with transforms.
+        # Handoff files contain events without masks and filters, so transforms rule them out.
         handoff = None if self._parsed.has_transforms else BatchHandoff.new(temporary)
         self._runner.reading.handoff = handoff
         if handoff is not None:
             options[HANDOFF_OPTION] = handoff.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
-            # A change log needs the rows' `source` texts.
+            # A change log needs the column `source`, and images as texts.
             .schema(IPC_ROWS if self._has_change_logs else SLIM_IPC_ROWS)
             .options(**options)
             .load()
@@ -183,7 +183,7 @@ class DeltaMirror:
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done per table, up to this process's last batch or sub-batch.
+        """Progress per table, up to this process's last batch or sub-batch.
 
         In Spark Connect, batches run in another process, and this stays empty.
         """

@@ -11,8 +11,8 @@ What may happen between two writes:
 
 - A batch is committed in Delta, then recorded here, then committed in the checkpoint. If the
   process ends after the first commit, the tables are newer than the record, and the batch is
-  replayed. So newer is always right, and older never is. If the process ends after the second
-  write, the batch is replayed and both have it.
+  replayed. So a table that is newer than its record is correct, and an older one never is. If the
+  process ends after the second write, the batch is replayed and both have it.
 - The file is in the checkpoint, so it is copied and restored with it. An older checkpoint has an
   older file, which requires less: a lake that was restored with it has that. Older tables under a
   newer checkpoint lack what the file records.
@@ -61,7 +61,7 @@ class AppliedStates:
         self._locations = tuple(f"{checkpoint.rstrip('/')}/{name}" for name in _FILES)
         self._query: str | None = None
         self._states: dict[_Key, AppliedState] = {}
-        # The states as JSON: of a thousand tables, a batch changes a few.
+        # The states as JSON, kept because a batch changes only a few of many tables.
         self._lines: dict[_Key, str] = {}
         self._written = 0
         self._is_changed = False

@@ -72,13 +72,13 @@ class BatchRunner:
 
     Parameters
     ----------
-    options, parsed : of the source, as texts and parsed.
+    options, parsed : options of the source, as texts and parsed.
     checkpoint : the query's checkpointLocation.
-    places : of the mirrored tables and of the change logs.
-    engine, change_log_engine : their writers.
+    places : locations of the mirrored tables and of the change logs.
+    engine, change_log_engine : writers of the mirrored tables and of the change logs.
     partition_by : ``database.table`` -> its partition columns.
     soft_delete : keep deleted rows, with true in `_deleted`.
-    maintenance : of the Delta tables' files; None without any.
+    maintenance : compacts and vacuums the Delta tables; None without maintenance.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class BatchRunner:
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done per table, up to this process's last batch or sub-batch.
+        """Progress per table, up to this process's last batch or sub-batch.
 
         In Spark Connect, batches run in another process, and this stays empty.
         """
@@ -183,7 +183,8 @@ class BatchRunner:
                 yield SubBatch.from_changes(before, end, collected(batch, with_source=with_source))
             return
         except Exception:
-            # Its server was lost while the batch was read, of which nothing is applied.
+            # The server may be lost, or have purged the binlog. Nothing of the batch is applied
+            # yet: with several hosts, batches are not split.
             is_in_memory = is_in_memory and not end.reads_chunks_since(before)
             replayed = None if is_in_memory else self._replay.read(before, end, has_failed=True)
             if replayed is None:
@@ -191,7 +192,7 @@ class BatchRunner:
         yield replayed
 
     def _precompute(self, end: Offset) -> Precompute:
-        """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
+        """Return the function that precomputes states, for a batch that ends at `end`."""
         tables = (
             {} if self._places.tables is None else self._tables_of(unpacked_schemas(end.schemas))
         )
@@ -212,7 +213,7 @@ class BatchRunner:
     ) -> None:
         """Apply one sub-batch.
 
-        end : of the batch, with the schemas of all of it.
+        end : end of the batch; it has the schemas of the whole batch.
         """
         query = f"mysqlbinlog:query:{self._query_id(spark)}"
         self._applied.read(spark, query)
@@ -303,7 +304,7 @@ class BatchRunner:
         return self._query
 
     def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
-        """Return the captured tables of a history; most batches have those of the one before."""
+        """Return the captured tables of a history, cached: most batches have the same history."""
         if self._known is None or self._known[0] != history:
             options = self._captured_tables()
             wanted = [name for name in history.tables() if options.captures(name)]

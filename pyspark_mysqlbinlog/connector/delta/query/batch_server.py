@@ -1,4 +1,4 @@
-"""The server that a batch comes from, and what a mirror asks it."""
+"""The server that a batch comes from, and a mirror's queries to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BatchServer:
         self.uuid = ""
 
     def settings(self) -> ServerSettings:
-        """Return how to connect to it."""
+        """Return the settings to connect to it."""
         return parse_options(self._options).bound_to(self.uuid).server_settings()
 
     def fingerprint_at(self, position: Position) -> PositionFingerprint | None:
@@ -49,6 +49,6 @@ class BatchServer:
 
     def check_row_image(self) -> None:
         """Raise BinlogSettingsError if most updates of a table would stop it."""
-        # A lost server is not asked: later, an update without some columns stops its table.
+        # A lost server is not checked. Then an update that lacks columns stops its table later.
         with suppress(ConnectionFailedError), ReplicaClient.connect(self.settings()) as client:
             check_row_image(client)

@@ -16,12 +16,11 @@ from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 __all__ = ["CascadeWatch"]
 
 _LOG = logging.getLogger(__name__)
-# Seconds.
 _CHECK_INTERVAL_SECONDS = 600.0
 
 
 class CascadeWatch:
-    """Logs each such foreign key once, with the remedy.
+    """Logs each foreign key that changes rows of the tables, once, with the remedy.
 
     options : of the source, to connect to the server.
     """

@@ -51,7 +51,7 @@ def former_tables(
 
 
 def _spans(versions: TableVersions) -> list[_Span]:
-    """Return where a table exists in a batch: from packed positions up to others."""
+    """Return the ranges in which a table exists in a batch: (start, end) as packed positions."""
     found: list[_Span] = []
     starts = [pack_position(valid_from(version)) for version in versions.versions]
     for version, start, end in zip(versions.versions, starts, [*starts[1:], _END], strict=True):

@@ -1,7 +1,7 @@
 """Changes the last planned batch of a checkpoint if it can't be read as it was planned.
 
-A batch that was planned and not completed must be read again by the next process. Only offsets can
-say durably what becomes of it, and those of the batch are written already.
+A batch that was planned and not completed must be read again by the next process. Only offsets
+record durably how it is to be read, and the batch's offsets are already written.
 
 * If the server has purged its part of the binlog, and no other one has it (see read/replay.py),
   nothing can be applied, and the tables must be reloaded. So the batch's offsets are removed: then
@@ -43,8 +43,8 @@ _LOG = logging.getLogger(__name__)
 def change_lost_batch(spark: SparkSession, checkpoint: str, options: Options) -> None:
     """Change the offsets of the last batch if it is not complete and can't be read any more.
 
-    Does nothing while the server does not answer, unless another one continues: then the query
-    reports it.
+    Does nothing while the server does not answer and no other server replaces it: the query
+    reports that.
     """
     if options.fail_on_data_loss and not options.can_fail_over:
         return

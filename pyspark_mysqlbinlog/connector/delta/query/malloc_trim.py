@@ -1,4 +1,4 @@
-"""Returns memory to the system that is free and that the C library keeps.
+"""Returns free memory that the C library keeps to the operating system.
 
 glibc has up to eight arenas per core, and a thread allocates from one of them. Memory freed there
 is kept for that arena alone, and each batch has new threads: after a dozen snapshots a process had
@@ -24,7 +24,7 @@ _done = monotonic()
 
 
 def trim_after_batch(size: int) -> None:
-    """Return free memory after a batch of `size` bytes, if that is large and it is time."""
+    """Return free memory after a batch of `size` bytes, if it is large and the interval is over."""
     global _done  # noqa: PLW0603 (memory is the process's)
     now = monotonic()
     if size < _MIN_BATCH_BYTES or now - _done < _MIN_INTERVAL_SECONDS:

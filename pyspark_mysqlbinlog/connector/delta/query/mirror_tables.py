@@ -1,7 +1,7 @@
 """The Delta tables and change logs that a mirror's query writes, and which of them are stopped.
 
-They are opened when a batch first has them. A table that cannot be kept equal to the server's is
-stopped with a reason and a remedy; the others continue.
+A Delta table is opened when a batch first includes its MySQL table. A table that cannot be kept
+equal to the server's is stopped with a reason and a remedy; the others continue.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class MirrorTables:
 
     Parameters
     ----------
-    places : of the mirrored tables and of the change logs.
-    engine, change_log_engine : their writers.
-    applied : what the checkpoint knows of them.
-    server : of the batch.
+    places : locations of the mirrored tables and of the change logs.
+    engine, change_log_engine : writers of the mirrored tables and of the change logs.
+    applied : states of the Delta tables, as recorded in the checkpoint.
+    server : the server that a batch comes from.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class MirrorTables:
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
         self._unopened: dict[str, str] = {}
-        # Of the batch: tables whose Delta table belongs to another one at its end.
+        # Tables whose Delta table belongs to another MySQL table at the batch's end -> that table.
         self._former: Mapping[Table, Table] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class MirrorTables:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Stopped tables and the reasons, as far as this process has seen."""
-        # A batch may add tables while another thread asks.
+        # A batch may add tables while another thread reads this property.
         tables, logs = [*self._tables.items()], [*self._change_logs.items()]
         stopped = {".".join(name): table.stopped for name, table in tables} | {
             _name_of_log(name): log.stopped for name, log in logs
@@ -101,7 +101,7 @@ class MirrorTables:
 
     @property
     def are_all_stopped(self) -> bool:
-        """Whether there are tables, and none of them continues."""
+        """Whether there are tables and all of them are stopped."""
         count = len(self._tables) + len(self._change_logs) + len(self._unopened)
         return 0 < count == len(self.stopped)
 
@@ -117,9 +117,9 @@ class MirrorTables:
             self._change_log_engine.begin(spark)
 
     def begin(self, captured: CapturedTables, tables: Mapping[Table, TableVersions]) -> None:
-        """Note which tables of a batch have lost their catalog name to another one.
+        """Record which tables of a batch have lost their catalog name to another table.
 
-        tables : those of the whole batch: a sub-batch that is repeated must skip the same ones.
+        tables : those of the whole batch, because a replayed sub-batch must skip the same tables.
         """
         self._captured = captured
         if isinstance(self._places.tables, NameTemplate):
@@ -163,7 +163,7 @@ class MirrorTables:
         *,
         is_log: bool = False,
     ) -> int:
-        """Do a table's part of a batch, or stop it; UnstoredStop if Delta cannot store the stop.
+        """Run `work` for a table, or stop the table; UnstoredStop if Delta cannot store the stop.
 
         kept : the opened tables, by name.
         """

@@ -192,7 +192,7 @@ class ProgressTracker:
         pending = frozenset(each.table for each in load.pending)
         new = pending - self._asked
         if new:
-            # Once only: a progress bar without a total does no harm.
+            # Queried once, even if that fails: a progress bar without a total does no harm.
             self._asked |= new
             try:
                 self._totals |= ask(new)

@@ -51,12 +51,12 @@ _OF_TABLES = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError),
     *(TypeError, ValueError),
 )
-# Of delta-rs, which may not be installed. PanicException is not an Exception.
+# Names of errors of delta-rs, which may not be installed. PanicException is not an Exception.
 _OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
 _OF_VALUES = (SchemaError, UnrepresentableValueError, FormatError)
 _OF_ALL = (OSError, MemoryError, pa.ArrowCancelled)
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
-# What an object store answers, in XML.
+# An object store's answer, in XML.
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
 # A transient error should not last until the second attempt.
 RETRY_SECONDS = 1.0

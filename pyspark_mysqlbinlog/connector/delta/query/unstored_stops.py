@@ -2,8 +2,8 @@
 
 The error would fail the batch of all tables, at every start. So such a stop is recorded in the
 checkpoint alone (see `applied_states`), provided that the store itself did not fail: the error is
-of a table's kind (see `table_failures`), and another Delta table of the mirror could be written
-after it.
+one that a single table may cause (see `table_failures`), and another Delta table of the mirror
+could be written after it.
 """
 
 from __future__ import annotations

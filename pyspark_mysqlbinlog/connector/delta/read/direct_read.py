@@ -1,10 +1,10 @@
 """Reads the batches of a mirror directly, in the mirror's own process.
 
-A batch is collected in this process in any case, and Spark's way there takes several times as long:
-its planning, its tasks' processes, IPC rows through the JVM. The stream reader writes a handoff
-file if it has all of a batch in memory (see `BatchHandoff`); for other batches the binlog is read
-again. A long batch is read in sub-batches: while one is applied, the next is read. Which
-batches Spark reads is decided by `policy`.
+A batch is collected in this process in any case. To read it with Spark takes several times as long,
+because of planning, the tasks' processes, and IPC rows through the JVM. The stream reader writes a
+handoff file if it has all of a batch in memory (see `BatchHandoff`); for other batches the binlog
+is read again. A long batch is read in sub-batches: while one is applied, the next is read. `policy`
+decides which batches Spark reads.
 
 The sub-batches of a snapshot deliver its rows part by part, the first one with all of the batch's
 binlog. Each of them leaves the Delta tables like a batch that ends there: with some of the rows,
@@ -77,14 +77,14 @@ class DirectReader:
         self._sub_batch_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
         self._schema = arrow_schema(check_json(options))
-        # By the server's UUID.
+        # A server's UUID -> its facts.
         self._facts: dict[str, ServerFacts] = {}
         self._policy = ReadPolicy(options.table_filter_hash)
         # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
 
     def can_read(self, first: Offset, last: Offset) -> bool:
-        """Return whether the batch between two offsets is read here."""
+        """Return whether the batch between two offsets is read directly."""
         return self._policy.can_read(
             first,
             last,
@@ -243,7 +243,7 @@ class DirectReader:
         with closing(self._read_chunks(last)) as parts:
             for part in parts:
                 interrupt.check()
-                # After the last full one there may be no more rows.
+                # A full sub-batch is yielded when more rows arrive: there may be none.
                 if size >= self._sub_batch_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
@@ -257,7 +257,7 @@ class DirectReader:
         yield SubBatch.from_changes(first, last, self._table_of(held), is_first=is_first)
 
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
-        """Return the same as `collected` does for these changes."""
+        """Return these changes and their images, as `collected` does."""
         return of_batches(batches, self._schema, with_source=self._with_source)
 
     def _all_of_log(self, first: Offset, last: Offset) -> list[pa.RecordBatch]:
@@ -338,7 +338,7 @@ class DirectReader:
                 yield reading.popleft().result()
 
     def server_facts(self, server_uuid: str = "") -> ServerFacts:
-        """Query a server once; raises as `server_facts` does.
+        """Return the facts of a server, which is queried once; raises as `server_facts` does.
 
         server_uuid : of one of several servers; empty for any.
         """

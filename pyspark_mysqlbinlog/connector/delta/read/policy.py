@@ -4,7 +4,7 @@ Spark reads:
 
 * Short ranges of the binlog, if no handoff is possible: Spark's tasks carry them, and no other
   connection is needed. But a single one (the first of a query, the end of a backlog, one after a
-  quiet minute) is read here, since Spark may take a second to start Python for its tasks.
+  quiet minute) is read directly, since Spark may take a second to start Python for its tasks.
 * Ranges up to a sub-batch in which most of the binlog is of tables that are not captured.
 * Tables whose rows are read at once, which may be large: Spark can cancel a task, but a thread
   cannot be cancelled.

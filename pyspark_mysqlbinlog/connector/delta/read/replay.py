@@ -3,8 +3,8 @@
 The batch was planned on the lost server, and Delta tables record positions there. Each of them has
 all of the batch or nothing of it: with several hosts, batches are not split. The other server has
 the same transactions between two positions of its own (see source/stream/failover.py). Their
-changes take the place of the batch's: `seq` has their order, at the last byte of the batch's range.
-So they are after everything before the batch and before everything after it, and a table that has
+changes replace the batch's: `seq` numbers them in order, at the last byte of the batch's range. So
+they are after everything before the batch and before everything after it, and a table that has
 the batch drops them. `source` shows where they were read.
 """
 
@@ -49,7 +49,7 @@ class BatchReplay:
         has_failed : the batch could not be read from its server, which may have purged it.
         """
         if last.reads_chunks_since(first):
-            # A lost connection is retried where they are read.
+            # The reader of snapshot rows retries after a lost connection.
             if has_failed and self._failover.is_lost(last):
                 raise FailoverError(
                     f"the server {last.server_uuid} was lost while rows of a snapshot were read"
@@ -64,7 +64,7 @@ class BatchReplay:
         elif has_failed and self._has_purged(first, last):
             moved = self._failover.replayed_after_purge(first, last)
         if moved is None or moved[1].server_uuid == last.server_uuid:
-            # It is there, or is back: chunks of a snapshot are read in the ordinary way only.
+            # The server is available, possibly again: the batch is read from it as usual.
             return None
         begin, end = moved
         LOG.warning(
@@ -81,7 +81,7 @@ class BatchReplay:
         return SubBatch.from_changes(first, last, (placed, images), is_replay=True)
 
     def _has_purged(self, first: Offset, last: Offset) -> bool:
-        """Whether the server of a batch has purged a part of it."""
+        """Return whether the server of a batch has purged a part of it."""
         settings = self._options.bound_to(last.server_uuid).server_settings()
         with ReplicaClient.connect(settings) as client:
             return is_lost(client, first, last)
@@ -92,7 +92,7 @@ class BatchReplay:
 
 
 def _at_end(changes: pa.Table, last: Offset) -> pa.Table:
-    """Return changes with their order as `seq`, right before the end of a batch."""
+    """Return changes with a `seq` that numbers them in order, right before the end of a batch."""
     count = changes.num_rows
     seq = pa.StructArray.from_arrays(
         [

@@ -46,7 +46,7 @@ def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageSt
 def of_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, with_source: bool
 ) -> tuple[pa.Table, ImageStore]:
-    """Do the same for record batches of a range's reader.
+    """Return the same as `collected`, from the record batches of a range's reader.
 
     schema : of the batches whose images are texts.
     with_source : all images are texts.

@@ -37,7 +37,7 @@ SEQ_TYPE = pa.struct(
         pa.field("row", pa.int32()),
     ]
 )
-# Each field of a `seq` before all others.
+# The value of each field in a `seq` that is before all others.
 OLDEST_SEQ = -1
 # The `row` of a `seq` before all changes at a position, and before snapshot rows at it.
 ROW_BEFORE_ALL = -2
@@ -50,7 +50,7 @@ _OWN = frozenset({"_seq", "_deleted", "_tombstone", "_row_number"})
 def delta_name(name: str) -> str:
     """Return the name in Delta of a MySQL column."""
     written = _REFUSED.sub("_", name)
-    # A `_seq_` gets one, too, so that it stays distinct.
+    # A `_seq_` gets another underscore, too, so that it stays distinct.
     return f"{written}_" if fold(written).rstrip("_") in _OWN else written
 
 

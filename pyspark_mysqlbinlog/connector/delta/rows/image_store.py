@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 __all__ = ["IMAGE", "ImagePart", "ImageStore", "Side", "SideRows", "with_image_ids"]
 
 
-# The column of a change's number; null if its images are texts.
+# Name of the column with the number of a change's images; null if the images are texts.
 IMAGE = "image"
 # The low bits of a number are the row in its part; the high bits are the part.
 _BITS = 40
@@ -87,7 +87,7 @@ class ImageStore:
         return SideRows(self, changes, side, rows)
 
     def read(self, changes: pa.Table, side: Side, rows: RowImageReader) -> pa.Table:
-        """Return each change's row on one side, as `RowImageReader.read` does; nulls for no row.
+        """Return each change's row on one side, as `RowImageReader` reads it; nulls for no row.
 
         changes : from `with_image_ids`, or without numbers if all images are texts.
         """

@@ -1,8 +1,9 @@
 """Row images to typed Arrow columns: the types are those of payload=struct.
 
-Struct images have these types (`adopt`); JSON texts are parsed (`read`). Arrow's own JSON reader
-does the work, many rows at once, and rejects values that do not fit the given type: a number that
-is too large, a column that is not expected. Types that it does not support are converted here:
+Struct images have these types (`from_structs`); JSON texts are parsed (`from_json`). Arrow's own
+JSON reader parses many rows at once, and rejects a value that does not fit the given type, such as
+a number that is too large, and an unexpected column. Types that it does not support are converted
+here:
 
 =======================  ===========================  =========================================
 MySQL                    read as                      converted to

@@ -96,7 +96,7 @@ def final_states(
 def _last_places(
     before: pa.Table, after: pa.Table, has_before: Any, has_after: Any
 ) -> tuple[Any, Any]:
-    """Return which changes finally remove a key's row, and which write its last one.
+    """Return the indices of changes that leave a key without a row, and of those that write one.
 
     before, after : each change's key on that side; nulls if it has none.
     has_before, has_after : whether each change has one.
@@ -175,5 +175,5 @@ def _grows(values: Any) -> bool:
 
 
 def _grouped(values: Any) -> Any:
-    """Return a key's values so that values equal on the server are equal: 0 and -0 are."""
+    """Return a key's values with 0 instead of -0: the two are equal on the server."""
     return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values

@@ -117,5 +117,5 @@ def fingerprint_of(event: int | None, file: int | None) -> PositionFingerprint |
     """Return the fingerprint in a marker's identifiers; its server_id is not stored."""
     if event is None or not file:
         return None
-        # No event is known at a file's start or far into it, where only the file's head was read.
+    # No event is known at a file's start or far into it, where only the file's head was read.
     return PositionFingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
 
 __all__ = ["CommittingTarget", "commit_conflict_error"]
 
-# How often a commit is tried again after such commits of others.
+# How often a commit is attempted if such commits of others precede it each time.
 _MAX_COMMIT_ATTEMPTS = 5
 
 T = TypeVar("T")
@@ -31,8 +31,8 @@ class CommittingTarget(ABC):
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        # The version that decisions are based on: of the first read or the last commit. None if an
-        # error left it open what was written.
+        # The version that decisions are based on: of the first read or the last commit. None if it
+        # is not known, after an error, what was written.
         self._expected_version: int | None = None
 
     @abstractmethod
@@ -63,7 +63,7 @@ class CommittingTarget(ABC):
         """Return the result of `attempt`, which commits; calls it again after others' commits.
 
         attempt : called with the newest version. It checks the commits of others up to the version
-            that it writes on (see `foreign_writes`), and makes that the known one.
+            that it writes on (see `foreign_writes`), and makes that the expected one.
         """
         for _ in range(_MAX_COMMIT_ATTEMPTS):
             version = self._newest_version()

@@ -19,14 +19,15 @@ ENGINES = ("deltalake", "spark", "auto")
 
 
 class LazyEngine:
-    """The engine of a name; `begin` raises OptionError if the session does not support it.
+    """The engine with a name; `begin` raises OptionError if the session does not support it.
 
     name : ``deltalake``, ``spark``, or ``auto``: Spark if the session has Delta's extension.
     storage_options : of delta-rs.
     properties : of created tables.
     soft_delete : keep deleted rows, with true in a column of their own.
     catalog : of the tables' names, which only Spark resolves; None if they have paths.
-    has_change_logs : delta-rs writes change logs with these options, also beside Spark.
+    has_change_logs : there are change logs. delta-rs writes them with `storage_options`, even if
+        Spark writes the tables.
     """
 
     def __init__(

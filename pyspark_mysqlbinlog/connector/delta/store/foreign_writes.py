@@ -35,7 +35,7 @@ def check_no_foreign_writes(
 ) -> None:
     """MirrorError if others changed a table's rows since the mirror's last commit, or may have.
 
-    The next write was decided by the earlier rows and commit markers.
+    The next write is based on the earlier rows and commit markers.
 
     commits : since then, as far as Delta still has them.
     count : how many there were.

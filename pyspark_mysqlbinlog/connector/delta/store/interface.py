@@ -58,7 +58,7 @@ class DeltaTarget(Protocol):
         """Return whether a row has this `seq` or a greater one."""
 
     def reset_seq(self) -> None:
-        """Make every row older than all that follow."""
+        """Reset the `seq` of every row, so that all rows are older than later ones."""
 
     def count(self) -> int:
         """Return its row count; 0 if it does not exist."""
@@ -116,7 +116,7 @@ class DeltaTarget(Protocol):
     def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         """Apply each key's last state, unless the existing row is newer.
 
-        states : the columns of the table, the column of `seq`, and whether it is a tombstone.
+        states : the columns of the table, and the columns `SEQ` and `TOMBSTONE`.
         """
 
     def count_equal_rows(self, rows: pa.Table) -> list[int]:

@@ -2,7 +2,7 @@
 
 A mirror commits about every second, and leaves small and old files. A separate thread rewrites
 small files as larger ones and removes files of expired versions, table after table, while batches
-continue: the second one to commit repeats its work (see `deltars.table`). A table that is written
+continue: the second one to commit repeats its work (see `commits`). A table that is written
 too often for a compaction to succeed is compacted between two batches.
 """
 

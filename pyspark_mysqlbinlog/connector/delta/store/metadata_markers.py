@@ -97,7 +97,7 @@ class MetadataMarkers:
         found = next(filter(None, map(self._numbers_of, commits)), known)
         if boundary is None or boundary <= found.get(self.log, -1):
             return found
-        # The commit was deleted. What was known of the boundary before it is no longer valid.
+        # The commit was deleted. Numbers that describe an earlier boundary are no longer valid.
         of_boundary = f"{self.log}:"
         kept = {name: found[name] for name in found if not name.startswith(of_boundary)}
         return kept | {self.log: boundary}

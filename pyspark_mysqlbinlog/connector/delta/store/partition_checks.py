@@ -22,7 +22,7 @@ def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> N
     for name in target.partitioned_by():
         column = rows.column(name)
         if pa.types.is_binary(column.type):
-            # delta-rs reads them in their form in the Delta log: 8 bytes for 1.
+            # delta-rs returns such values as the Delta log spells them: 8 bytes for 1 byte.
             raise MirrorError(
                 f"the partition column {name} of the Delta table has bytes, which Delta does not"
                 " read back: partition the table by another column",

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 __all__ = ["integer_bounds", "is_before", "pruning_conditions"]
 
 
-# From here on, the statistics of a file may be rounded; see `deltars.stats`.
+# From this value on, the statistics of a file may be rounded; see `deltars.stats`.
 _MIN_INEXACT = 10**15
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint records about one Delta table: how far it has come, and if it is stopped."""
+"""The state of one Delta table in a checkpoint: its applied position, and whether it is stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AppliedState:
     batch : number of the query's last batch in the table; None if there is none.
     stopped : why the table is stopped; None if it is not.
     stopped_in : number of the batch in which it was stopped.
-    lacks_chunks : for a change log: whether snapshot rows are missing since then.
+    lacks_chunks : for a change log: whether snapshot rows are missing since the stop.
     """
 
     version: int

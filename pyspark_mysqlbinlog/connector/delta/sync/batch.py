@@ -29,11 +29,12 @@ class Batch:
         their batch does.
     end : where it ends.
     marker : commit marker of the end. Before the last sub-batch it has the previous batch's number.
-    log_before : the binlog in which it starts, if it leads into another one. It has no changes.
-    read_again : tables that another server, to which it leads, reads from their beginnings: their
-        rows may include changes that this server lacks.
-    is_gap : a part of the binlog is lost right before it. It has no changes, and all tables that
-        exist are snapshotted from it on.
+    log_before : the binlog in which it starts, if it leads into another one. Such a batch has no
+        changes.
+    read_again : tables that are read again after a failover to another server, because their
+        snapshot rows may include changes that the other server lacks.
+    is_gap : a part of the binlog is lost right before it. Such a batch has no changes, and all
+        tables that exist are snapshotted from there on.
     snapshot : state of the snapshot at the end; None without a snapshot.
     snapshot_before : state of the snapshot at the start.
     reloads : whether tables whose rows became unknown are reloaded automatically.
@@ -41,7 +42,7 @@ class Batch:
     precomputed : the tables' final states, as far as they were precomputed.
     is_first_sub_batch : no sub-batch of its batch precedes it.
     has_next_sub_batch : it is a sub-batch, and others of its batch follow.
-    is_replay : another server than that of its positions repeats it.
+    is_replay : it is read from another server than the one that its positions belong to.
     limited : returns whether chunks of a table are read with a condition (`snapshotWhere`).
     rows_where : reads rows that a condition excluded; None if that is not possible.
     """
@@ -120,7 +121,7 @@ class Batch:
     def starts_snapshot(self, table: Table) -> bool:
         """Return whether a snapshot of a table begins in this batch, even without a chunk.
 
-        This ignores what became of an earlier snapshot. All begin in a checkpoint's first batch.
+        An earlier snapshot of the table is ignored. In a checkpoint's first batch, all begin.
         """
         if self.snapshot is None:
             return False

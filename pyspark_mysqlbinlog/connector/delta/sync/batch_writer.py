@@ -80,9 +80,9 @@ def delta_schema(schema: TableSchema) -> pa.Schema:
 def _key_types(
     schema: TableSchema, names: Mapping[str, str] | None = None
 ) -> list[tuple[str | None, pa.DataType | None]]:
-    """Return the columns of a table's key, with their types in Delta; None for excluded ones.
+    """Return each key column's name and its type in Delta; an excluded column's type is None.
 
-    names : current name -> name then; None if names do not change.
+    names : column name in `schema` -> name after a statement; None if no name changes.
     """
     types = _described(delta_schema(schema))
     return [
@@ -99,9 +99,11 @@ class TableSnapshot:
     restart_after : called with a `seq` after which the rows are unknown: the source restarts the
         snapshot there, which delivers all rows. None if the source does not reload automatically.
     on_unreadable : called with the reason if snapshot rows cannot be read: they have columns that
-        the stream has not reached yet, and the source reloads the table there. None likewise.
+        the stream has not reached yet. The source reloads the table at the statement that
+        alters them. None if the source does not reload automatically.
     remove_older : removes the rows that are older than the snapshot, which replaces them anyway.
-    is_unread : its rows are read after all changes of the batch, so no change needs counting.
+    is_unread : its rows are read after all changes of the batch, so changes of a keyless table
+        need not be counted.
     """
 
     restart_after: Callable[[Mapping[str, int]], None] | None
@@ -111,7 +113,7 @@ class TableSnapshot:
 
 
 class TableBatchWriter:
-    """Takes the sections of a batch in order; `finish` ends it.
+    """Writes one table's part of a batch: `add_section` for each section in order, then `flush`.
 
     Both raise MirrorError if the rows after a position are unknown. Earlier changes are merged.
 
@@ -153,7 +155,7 @@ class TableBatchWriter:
         self._start: Position | None = None  # where this version of the table begins
         self._is_there = False
         self._is_known = True
-        self._reason = ""  # why not
+        self._reason = ""  # that of the last unknown schema
         # The Delta table's columns at the start or after a merge. Empty if they do not matter:
         # the table is a new one.
         self._delta_columns: Mapping[str, pa.DataType] = {}
@@ -197,7 +199,7 @@ class TableBatchWriter:
         elif not self._is_there and self._is_known:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
-            # The server was asked for its columns; what happened to its rows is unknown.
+            # The columns were queried from the server; earlier changes of the rows are unknown.
             self._invalidate(_begin_of(start), "its columns were unknown for a while", brings=True)
             self._is_known = self._is_there = True
             self.schema = what
@@ -221,7 +223,7 @@ class TableBatchWriter:
                 "another table with unknown rows was renamed to its name",
                 brings=True,
             )
-        # Rows of an earlier table of this name.
+        # Discard the rows of an earlier table of this name.
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
@@ -251,17 +253,18 @@ class TableBatchWriter:
             self._invalidate(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
-        # Also if only its type changes: two values may become equal.
+        # A change of a type counts, too: two values may become equal.
         is_other_key = _key_types(before, names) != _key_types(what)
         origins = self._origins(names)
-        # Otherwise, after a kill, the Delta table's columns would not show if it was changed yet.
+        # If a column takes a name that the Delta table uses for another one, merge before: after a
+        # kill the Delta table's columns would not show whether they have changed.
         takes_name = any(
             name in self._delta_columns and origins.get(name) != name for name in _as_they_are(what)
         )
         if takes_name or (is_other_key and self._states):
             self._merge(self._marker_before(start, statement))
         if is_other_key and self._snapshot is not None:
-            # Nothing was counted while it had no key.
+            # No change was counted while the table had no key.
             if self._is_unread and not key_of(before) and self._snapshot.restart_after is not None:
                 self._snapshot.restart_after(self._with_epoch(_begin_of(start)))
             # Several older rows may have one value of the new key, and a merge would keep them.
@@ -271,7 +274,7 @@ class TableBatchWriter:
         self.schema = what
 
     def _origins(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return where the columns after a statement are in the Delta table: name -> its name.
+        """Return column name after a statement -> the column's name in the Delta table.
 
         names : old -> new column names of the statement, from `renamed`.
         """
@@ -303,7 +306,7 @@ class TableBatchWriter:
         if not rows.num_rows:
             return
         if self._pending_statement is not None:
-            # It changed no column, so it changed rows.
+            # The pending statement changed no column, so it changed rows.
             self._invalidate_at(self._pending_statement)
         if self.schema is None or not self._is_there:
             what = "that does not exist" if self._is_known else "whose columns are not known"
@@ -328,7 +331,7 @@ class TableBatchWriter:
             is_loaded = pc.equal(rows.column("op"), "r")
             if not pc.any(is_loaded).as_py():
                 raise
-            # Snapshot rows are current; the stream may not have reached their columns yet.
+            # Snapshot rows have the server's current columns; the stream may not be there yet.
             if self._snapshot is None or self._snapshot.on_unreadable is None:
                 raise self._error(
                     f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}"
@@ -413,13 +416,13 @@ class TableBatchWriter:
         self._delta_columns = _described(delta_schema(schema))
 
     def _shape(self, schema: TableSchema, marker: CommitMarker | None) -> None:
-        """Give the Delta table the table's columns."""
+        """Give the Delta table the MySQL table's columns."""
         needed, held = delta_schema(schema), self._target.columns()
         if held is None:
             self._target.create(needed, {})
             return
         if _described(held) == _described(needed):
-            return  # maybe a process changed them before it ended
+            return  # an earlier process may have changed them before it ended
         self._check_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
@@ -442,7 +445,7 @@ class TableBatchWriter:
             self._target.rewrite_columns(needed, came_from, marker)
 
     def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
-        """MirrorError if the Delta table has neither the columns of before nor the current ones.
+        """MirrorError if the Delta table has neither its last known columns nor the current ones.
 
         Otherwise values would be taken from the wrong columns.
         """
@@ -460,17 +463,17 @@ class TableBatchWriter:
         return not self._states and (self._emptied is not None or self._target.is_empty())
 
     def _invalidate_at(self, statement: dict[str, Any]) -> None:
-        """Handle a statement that changed the rows; see `_invalidate`."""
+        """Handle a statement that changed rows without row events; see `_invalidate`."""
         query = f"{(statement['query'] or '')[:200]!r}"
         reason = f"the binlog does not contain the rows that a statement changed: {query}"
         self._invalidate(statement["seq"], reason, brings=may_add_rows(statement["query"]))
         self._pending_statement = None
 
     def _invalidate(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
-        """Raise as the rows are unknown after `seq`, unless there are none or a snapshot follows.
+        """Restart the snapshot or raise MirrorError, because the rows are unknown after `seq`.
 
-        If the table is dropped later in the batch, its rows are removed at once. Earlier changes
-        are merged.
+        Earlier changes are merged. Nothing is done if there are no rows. If the table is dropped
+        later in the batch, its rows are removed at once.
 
         brings : the statement may add rows to an empty table.
         """

@@ -4,11 +4,12 @@ A change from the binlog is new if it is after the boundary up to which the chan
 A snapshot row is new unless its batch was appended. Both are recorded in the transaction
 identifiers of the commit that appended the rows (see `commit_markers`); nothing else is stored.
 
-A query joins a change log once, in the first batch of its checkpoint: there it checks that nothing
-is missing between the two. A reader that replays the change log must also know where all rows of
-the table follow again: before the rows of a snapshot, where a table was created that the query did
-not know at its start, and where the table was renamed, because no rows exist under this name then.
-At these positions there is a row with `op` RESET; earlier rows no longer count.
+A query joins a change log once, in the first batch of its checkpoint: there it checks that no
+change is missing between the change log's end and the query's start. A reader that replays the
+change log must also know where all rows of the table follow again: before the rows of a snapshot,
+where a table was created that the query did not know at its start, and where the table was renamed,
+because no rows exist under this name then. At these positions there is a row with `op` RESET;
+earlier rows no longer count.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class ChangeLog(SyncedTable):
 
     Attributes
     ----------
-    uri : of its Delta table.
+    uri : URI of its Delta table.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class ChangeLog(SyncedTable):
             self._note_chunks(batch)
             # The next change may be after the position of the stop.
             if self.stopped is None and self.state is not None and self.state.stopped is not None:
-                # The Delta table does not have the stop.
+                # Only the checkpoint records the stop; the Delta table does not.
                 raise self._error(self.state.stopped)
             return 0
         missing = None if self._is_checked else self._missing(batch)
@@ -195,7 +196,7 @@ class ChangeLog(SyncedTable):
                 return 0
             begins = self._attach(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
-            self._resume_after_stop()  # another query could not join
+            self._resume_after_stop()  # the stop is another query's, which could not join
         if done is not None and not self._is_checked:
             self._check_log(now, batch, may_begin=may_begin)
         held = _ChangeLogState.of(self._target, batch.marker.log)
@@ -210,7 +211,7 @@ class ChangeLog(SyncedTable):
         if is_done and held.boundary >= batch.marker.position and not is_new_load:
             self._record_state(held.snapshot, batch)
             return 0
-        # If another server repeats the batch, the lost one can't be asked.
+        # If another server repeats the batch, the lost server cannot be queried.
         if done is not None and not self._is_checked and not batch.is_replay:
             self._same_log.check_resumable(held.boundary, batch.start, batch.marker.log)
         load = self._snapshot_of(batch, held) if is_loaded else 0
@@ -241,15 +242,15 @@ class ChangeLog(SyncedTable):
         return count
 
     def _only_passed_by(self, now: TableVersions, batch: Batch) -> bool:
-        """Return whether it never existed, and the table came and went within the batch."""
+        """Return whether there is no change log, and the table existed only within the batch."""
         if self.state is not None or self._target.columns() is not None:
             return False
         return _begins_in(now, batch.start) is not None and is_dropped(now.versions[-1])
 
     def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
-        """Continue in the binlog into which a batch leads.
+        """Continue in another binlog, into which a batch without changes leads.
 
-        The change log has everything of the previous one, which has ended.
+        The change log has all changes of the previous binlog, which has ended.
         """
         done = self._target.txn_version(batch.query)
         if self._is_left or self._was_left(batch):
@@ -281,7 +282,7 @@ class ChangeLog(SyncedTable):
         self._record_state(0, batch)
 
     def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
-        """MirrorError unless it has entered the binlog of this batch.
+        """MirrorError unless the change log has entered the binlog of this batch.
 
         may_begin : all rows of the table follow.
         """
@@ -311,7 +312,7 @@ class ChangeLog(SyncedTable):
     def _missing(self, batch: Batch) -> MirrorError | None:
         """Return the error if the change log lacks what was recorded of it; None if it has all.
 
-        If there is no change log, `_join` decides if one may begin.
+        If there is no change log, `_attach` decides whether one may begin.
         """
         if self.state is None or self._target.columns() is None:
             return None
@@ -406,7 +407,7 @@ class ChangeLog(SyncedTable):
             )
 
     def _resume(self, held: _ChangeLogState, new: int | None, batch: Batch) -> int | None:
-        """Join a change log that has changes of this binlog; see `_join`."""
+        """Join a change log that has changes of this binlog; see `_attach`."""
         begins: int | None = None
         if batch.snapshots(self._table):
             begin = pack_position(batch.start)
@@ -417,7 +418,7 @@ class ChangeLog(SyncedTable):
         else:
             self._same_log.check_no_gap(held.boundary, batch.start)
             begin = held.boundary
-        # Changes after all of its rows keep the order, whatever happened to the binlog in between.
+        # Changes after all of its rows are in order even if the binlog was reset: no check then.
         if begin <= max(held.boundary, held.last):
             self._same_log.check_same_log(held.boundary, batch.start, batch.marker.log)
         return begins
@@ -475,7 +476,7 @@ def _load_number(batch: Batch) -> int:
 
 
 def _last_load(batch: Batch) -> int:
-    """Return a number for the snapshot that begins in this batch and in no other of its number."""
+    """Return an id of the snapshot that begins in a batch: a hash of query, number and start."""
     this = f"{batch.query} {batch.number} {pack_position(batch.start)}"
     return int.from_bytes(blake2b(this.encode(), digest_size=8).digest()) >> 1
 
@@ -486,9 +487,9 @@ def _is_of_query(load: int, other: int) -> bool:
 
 
 def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) -> list[int]:
-    """Return where, after a position, the table was renamed: there its rows under this name end.
+    """Return the packed positions after `start` at which the table was renamed to another name.
 
-    A rename has no row. A statement that drops the table has one, right before.
+    No row of the stream records a rename. A DROP has a row, right before the position.
     """
     found = []
     for gone in drops_after(versions, start):
@@ -505,11 +506,11 @@ def _is_known(versions: tuple[Version, ...]) -> bool:
 
 
 def _begins_in(now: TableVersions, start: Position) -> int | None:
-    """Return after which position all rows follow of a table that did not exist at a batch's start.
+    """Return the position after which all rows of a table follow that did not exist at `start`.
 
-    A created table has no rows at first. If another table was renamed to it, its earlier rows are
-    missing until that one is dropped in turn; None if it is not. A statement may add a name and
-    remove it again; then the table exists neither before nor after it.
+    A created table has no rows at first. If another table was renamed to this name, its earlier
+    rows are missing; then the position is where it is dropped, or None if it is not. A statement
+    may add a name and remove it again; then the table exists neither before nor after it.
     """
     versions = iter(now.versions)
     for at, what in versions:

@@ -122,7 +122,7 @@ def source_log(target: DeltaTarget, table: str, log: LogIdentity) -> str | None:
 
 
 def position_of(place: int, like: Position) -> Position:
-    """Return a packed position as a position in the binlog of another one."""
+    """Return a packed position as a Position in the same binlog as another one."""
     number, pos = unpack_position(place)
     base, _, digits = like.file.rpartition(".")
     return Position(number, pos, f"{base}.{number:0{len(digits)}d}")

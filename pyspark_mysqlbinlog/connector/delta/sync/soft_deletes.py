@@ -34,7 +34,7 @@ def record_merge_key(
 ) -> None:
     """Record the key, with a commit marker, after removing rows soft-deleted by another key.
 
-    came_from : a column's name -> its name at the batch's start, if that was another one.
+    came_from : a column's name -> its name in the Delta table, if that is another one.
     """
     noted = target.properties().get(MERGE_KEY)
     if noted is not None and {*json.loads(noted)} != {came_from.get(name, name) for name in key}:

@@ -1,4 +1,4 @@
-"""What a table's mirror and its change log have in common."""
+"""The common base of a mirrored table and a change log: state, stop and checks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SyncedTable:
         """MirrorError if it has changes after the start of a batch that leads into another binlog.
 
         applied : packed position up to which it is complete.
-        what : it, as the subject of a sentence.
+        what : a name of the Delta table, as the subject of a sentence.
         """
         if applied > pack_position(batch.start):
             number, pos = unpack_position(applied)

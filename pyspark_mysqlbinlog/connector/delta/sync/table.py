@@ -1,10 +1,11 @@
 """Applies batches to one table of a mirror: the new changes of each go to its Delta table.
 
-An initial snapshot runs while the binlog is followed. A snapshot row has a position of which it was
-verified that the row's SELECT saw everything before it. That position is read when a batch's tasks
-run, so it is at the batch's end or after it, and a snapshot row is never older than the contents of
-the Delta table. Hence it cannot restore a deleted row, and deletes leave no tombstones: changes
-after a delete are newer than it. If an older snapshot row does occur, the table is stopped.
+An initial snapshot runs while the binlog is followed. Each snapshot row has a position, and it was
+verified that the row's SELECT saw every change before that position. The position is read when a
+batch's tasks run, so it is at the batch's end or after it, and a snapshot row is never older than
+the contents of the Delta table. Hence it cannot restore a deleted row, and deletes leave no
+tombstones: changes after a delete are newer than it. If an older snapshot row does occur, the table
+is stopped.
 
 The beginning and the end of a snapshot are in `table_snapshot`.
 """
@@ -61,7 +62,7 @@ __all__ = ["MirroredTable"]
 
 
 class MirroredTable(SyncedTable):
-    """One table. `apply` raises MirrorError if the Delta table cannot be kept equal.
+    """One mirrored table. `apply` raises MirrorError if Delta cannot be kept equal to MySQL.
 
     transforms : a hash of the masks and the filter of its rows; empty if there are none.
     """
@@ -157,7 +158,7 @@ class MirroredTable(SyncedTable):
         whole = find_keyless_snapshot(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
-                # Its rows may have the same position as those that were read at once.
+                # Rows that were read by a key may have the same position as the keyless snapshot.
                 raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
             if self._snapshot.replace_rows(whole, now, batch):
                 self._last = ()
@@ -201,9 +202,9 @@ class MirroredTable(SyncedTable):
             self._is_checked = True
 
     def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
-        """Continue in the binlog into which a batch leads.
+        """Continue in another binlog, into which a batch without changes leads.
 
-        The table has everything of the previous one, which has ended.
+        The table has all changes of the previous binlog, which has ended.
         """
         log, target = batch.marker.log, self._target
         if self.stopped is not None or target.columns() is None:
@@ -325,7 +326,7 @@ class MirroredTable(SyncedTable):
             return
         log = batch.marker.log
         if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
-            # It did not exist where the previous binlog ended, and Delta's rows of it are removed.
+            # It did not exist where the previous binlog ended: its rows in Delta are removed.
             marker = CommitMarker(log, pack_position(batch.start))
             self._target.set_properties({SOURCE_LOG: str(log)}, marker)
             known = str(log)
@@ -342,12 +343,12 @@ class MirroredTable(SyncedTable):
             if batch.is_first:
                 same.check_no_gap(applied, batch.start)
                 same.check_same_log(applied, batch.start, batch.marker.log)
-            elif not batch.is_replay:  # otherwise the lost server can't be asked
+            elif not batch.is_replay:  # the lost server cannot be queried
                 same.check_resumable(applied, batch.start, batch.marker.log)
         self._is_checked = True
 
     def _name_log(self, marker: CommitMarker) -> None:
-        """Record the binlog of the positions, and how the rows differ from the server's."""
+        """Record the binlog of the rows' positions, and a hash of the masks and the row filter."""
         if self._target.columns() is None:
             return
         known, noted = self._target.properties(), {}

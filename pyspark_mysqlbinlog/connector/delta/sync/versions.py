@@ -81,7 +81,7 @@ def table_versions(
 ) -> dict[Table, TableVersions]:
     """Return the versions of tables in a history.
 
-    as_delivered : returns a version with the columns that rows have: none excluded, masks as texts.
+    as_delivered : returns a version without excluded columns, and with masked columns as texts.
     follow : as in `TableVersions`.
     """
     dropped = _dropped(history)

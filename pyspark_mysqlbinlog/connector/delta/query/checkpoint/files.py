@@ -70,7 +70,7 @@ def replace_text(spark: SparkSession, location: str, text: str) -> None:
     """Replace a file that Spark wrote; on local disk atomically."""
     path = local_path(location)
     if path is not None:
-        # Without it, the file is not verified.
+        # Without the checksum file, Spark does not verify the new contents.
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         new = path.with_name(f".{path.name}.new")
         new.write_text(text, encoding="utf-8")

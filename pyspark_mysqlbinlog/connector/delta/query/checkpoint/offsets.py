@@ -59,7 +59,7 @@ class BatchOffsets:
         return Offset.from_dict(value)
 
     def replace_end(self, spark: SparkSession, batch: int, end: Offset) -> None:
-        """Let a batch that is not complete end elsewhere."""
+        """Replace the end offset of a batch that is not complete."""
         *head, _ = self._lines(spark, batch)
         # As PySpark writes it.
         lines = [*head, json.dumps(end.to_dict())]

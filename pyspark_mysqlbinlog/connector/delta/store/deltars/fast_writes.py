@@ -12,8 +12,8 @@ merges (400 rows each, into a million).
 A merge compares the `seq` of each row with that of the existing row. Here that is checked before:
 if a row with one of the keys is not older than all of the new ones, a merge is used.
 
-If rows are deleted that do not exist, in a file's range, there may be a commit without files; a
-merge makes none.
+If rows are deleted that do not exist but are in the key range of a file, there may be a commit
+without files. A merge makes no commit then.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Delta tables with delta-rs (the package `deltalake`): in process, without jars in the JVM.
 
-A table is opened once, and refreshed before each commit. Literals limit what a merge reads of the
-table: the minimum and the maximum of each key column in the batch, by which delta-rs skips files.
-If no row can have one of the keys there is no merge, and for a few rows neither (see
-`fast_writes`).
+A table is opened once, and refreshed before each commit. A merge does not read all files: its
+condition has the minimum and the maximum of each key column in the batch as literals, by which
+delta-rs skips files. If no existing row can have one of the keys, or for a few rows, there is no
+merge (see `fast_writes`).
 
 A commit is made on the very version that was read (see `commits`), and never moved after other
 commits: delta-rs would move an overwrite after a compaction, and the table would have each row
@@ -77,9 +77,9 @@ __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # Two compactions at once leave rows twice (see `compactions`): this prevents it in one process.
 _COMPACTING = Lock()
-# Held while properties are set, and while delta-rs writes batches that Python makes. Its threads
-# then wait for Python's interpreter lock, which it keeps while it sets properties (1.6.6; 13 other
-# calls release it): the process would hang.
+# Held while properties are set, and while delta-rs writes batches that Python makes. Its writing
+# threads wait for Python's interpreter lock, but delta-rs 1.6.6 keeps that lock while it sets
+# properties (13 other calls release it). Both at the same time would hang the process.
 _INTERPRETER_IN_USE = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
@@ -155,7 +155,7 @@ class DeltalakeTarget(CommittingTarget):
             check_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
         if self._expected_version is None:
-            # After an error it is open what was written.
+            # After an error, it is not known what was written.
             self._table.update_incremental()
             self._expected_version = self._table.version()
         return self._table
@@ -180,7 +180,7 @@ class DeltalakeTarget(CommittingTarget):
         """Write once, on the table's last version.
 
         long : columns in which long decimals are, or may be, written.
-        columns : that the table has then; None if they do not change.
+        columns : the table's columns after the write; None if they do not change.
         """
 
         def attempt(_: int) -> int:
@@ -214,9 +214,9 @@ class DeltalakeTarget(CommittingTarget):
         long: AbstractSet[str] = frozenset(),
         columns: pa.Schema | None = None,
     ) -> None:
-        """Disable the statistics of columns with long decimals: these, and those found in files.
+        """Disable the statistics of columns with long decimals: `long`, and those found in files.
 
-        columns : that the table will have; None if they do not change.
+        columns : the table's columns after the write; None if they do not change.
         """
         if self._long is not None and long <= self._long:
             return

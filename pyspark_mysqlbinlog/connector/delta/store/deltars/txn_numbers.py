@@ -19,10 +19,10 @@ _MAX_COMMITS_READ = 5
 
 
 class TxnNumbers:
-    """The numbers at one version of a Delta table; later commits change what they name.
+    """The last numbers at one version of a Delta table, updated from the files of later commits.
 
-    Another table in its place is noticed by the next commit, which finds another newest version or
-    no file of a row, and not before.
+    If another table replaces the Delta table, only the next commit detects that: it finds another
+    newest version, or a row's data file is missing.
 
     commit_lines : the lines of a version's file in the Delta log; FileNotFoundError if Delta has
         removed it.
@@ -45,12 +45,12 @@ class TxnNumbers:
         return self._numbers[identifier]
 
     def forget(self) -> None:
-        """Know nothing, as before the first read: another table may be in its place."""
+        """Forget all numbers: another table may have replaced the Delta table."""
         self._version = None
         self._numbers = {}
 
     def _at(self, version: int) -> dict[str, int | None]:
-        """Return what is known of another version."""
+        """Return the numbers at a version that follow from those of the previous one."""
         known, numbers = self._version, dict(self._numbers)
         if known is None or not numbers or not 0 < version - known <= _MAX_COMMITS_READ:
             return {}

@@ -27,7 +27,7 @@ __all__ = [
     "same_name_error",
 ]
 
-# A property of a named Delta table: the MySQL table that it is of.
+# A property of a named Delta table: the MySQL table that it belongs to.
 SOURCE_TABLE = "mysqlbinlog.sourceTable"
 
 _EXAMPLE = "spark_catalog.{database}.{table}"

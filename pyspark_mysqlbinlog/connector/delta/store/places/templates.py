@@ -26,8 +26,8 @@ class MirrorPlaces:
 
     Attributes
     ----------
-    tables : of the mirrored tables; None without any.
-    change_logs : of the change logs; None without any.
+    tables : template for the mirrored tables; None if there are none.
+    change_logs : template for the change logs; None if there are none.
     given : both as given, by the argument's name.
     """
 

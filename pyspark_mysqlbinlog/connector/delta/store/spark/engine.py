@@ -56,7 +56,7 @@ class SparkEngine:
                 "engine: 'spark' needs a classic session, found Spark Connect; use 'deltalake'"
             )
         catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
-        # That of Unity Catalog can replace Delta's own.
+        # Unity Catalog's class can replace Delta's own.
         is_delta = catalog.endswith((".DeltaCatalog", ".UCSingleCatalog"))
         if not has_delta(spark) or not is_delta:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""What a CREATE TABLE leaves at the location of a managed table if its process is killed.
+"""Removes what a CREATE TABLE leaves at a managed table's location if its process is killed.
 
 Delta writes the first version of the table before the catalog gets its entry. Then the catalog has
 no table, and Delta rejects the location at the next start because it has files. Such a location

@@ -30,7 +30,7 @@ __all__ = ["OpenedTable", "SparkPlace", "check_catalog", "place_of"]
 
 _LOG = logging.getLogger(__name__)
 _SESSION_CATALOG = "spark_catalog"
-# Of the session catalog.
+# A setting of the session catalog.
 _IMPLEMENTATION = "spark.sql.catalogImplementation"
 _DELTA_CATALOG = ".delta.catalog.DeltaCatalog"
 _DELTA_TABLE = ".DeltaTableV2"
@@ -40,7 +40,7 @@ _NOT_FOUND = re.compile(
 _NO_SCHEMA = re.compile(r"\[SCHEMA_NOT_FOUND\b|NoSuch(?:Namespace|Database)")
 _USED_LOCATION = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _WRITE = "org.apache.spark.sql.delta.commands.WriteIntoDelta"
-# Arguments of it that are given; later ones, which differ between versions, have defaults.
+# Number of its arguments that are given; later ones, which differ between versions, have defaults.
 _FIXED_ARGUMENTS = 7
 
 
@@ -99,7 +99,7 @@ def check_catalog(spark: SparkSession, name: str) -> None:
     """OptionError if Spark's configuration has no such catalog."""
     try:
         _catalog(spark, name)
-    except Exception as error:  # noqa: BLE001 (any class of the catalog's)
+    except Exception as error:  # noqa: BLE001 (the catalog may raise any exception)
         raise OptionError(
             f"target: Spark cannot load the catalog {name!r}: set spark.sql.catalog.{name} to its"
             f" class, and its other properties ({_first_line(error)})"
@@ -246,7 +246,7 @@ class _NamedPlace:
                 for number in range(_FIXED_ARGUMENTS + 1, _argument_count(jvm) + 1)
             ),
         )
-        # As a query of Spark's, for its UI and metrics.
+        # Run as a query of Spark, so that its UI and metrics include the write.
         done = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, write)
         release(spark, done, write, table)
 
@@ -300,7 +300,7 @@ def _session(spark: SparkSession) -> Any:
 
 
 def _argument_count(jvm: Any) -> int:
-    """Return how many arguments Delta's command has; those after the first have defaults."""
+    """Return how many arguments Delta's command has: the given ones, and those with defaults."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     kind = jvm.java.lang.Class.forName(_WRITE, True, loader)
     return int(kind.getConstructors()[0].getParameterCount())

@@ -59,7 +59,7 @@ class SparkSessions:
             held = self._held.get(thread)
             if held is None:
                 held = self._free() or self._cloned()
-                # Also of a reused one: an interrupted thread may have left its settings.
+                # Also for a reused session: an interrupted thread may have left its settings.
                 self._set(held)
                 self._held[thread] = held
             return held

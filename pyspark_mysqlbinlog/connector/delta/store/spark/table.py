@@ -69,9 +69,9 @@ class _CommitMetadata:
 
     Attributes
     ----------
-    markers : of the table, with this commit.
-    numbers : of the markers, with this commit.
-    settings : of the session, for the transaction identifier.
+    markers : the table's markers after this commit.
+    numbers : the markers' numbers after this commit.
+    settings : settings of the session that write the transaction identifier.
     """
 
     markers: MetadataMarkers
@@ -125,8 +125,8 @@ class SparkTarget(CommittingTarget):
     def _created(self) -> DeltaVersion | None:
         """Return the newest version; None if there is no table, or no mirror has created it yet.
 
-        Another program can create an empty table first, such as an external one of a catalog. A
-        path of an empty table that no mirror wrote needs no decision: paths differ.
+        Another program can create an empty table first, such as an external one of a catalog. For
+        a table at a path this makes no difference: two MySQL tables never have the same path.
         """
         snapshot = self._opened()
         if snapshot is None or self._source.name is None or SEQ in snapshot.fields.names:
@@ -149,7 +149,7 @@ class SparkTarget(CommittingTarget):
         marker: CommitMarker | None = None,
         given: _CommitMetadata | None = None,
     ) -> None:
-        """Write once, with a commit marker; see `_commit_once`."""
+        """Record the MySQL table if necessary, and write once; see `_commit_once`."""
         if not self._source.is_recorded(self._there().properties):
             statement = self._with_properties(self._source.property)
             self._commit_once(lambda: self._table.sql(statement))

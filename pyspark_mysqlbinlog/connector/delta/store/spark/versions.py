@@ -131,7 +131,7 @@ class SparkTable:
         """
         rows = rows.select(fields.names)
         batches = [batch for batch in rows.to_batches() if batch.num_rows]
-        # It cannot infer the types from a table without batches.
+        # Spark cannot infer the types from a table without batches.
         full = pa.Table.from_batches(batches) if batches else rows.schema.empty_table()
         with self._held(self.spark.createDataFrame(full, fields)) as frame:
             yield frame

@@ -1,9 +1,9 @@
 """The snapshot of a keyless table: all of its rows, as they were at one binlog position.
 
 The stream delivers them in one batch, after a row with the position (see
-snapshot/reading/keyless.py). One commit makes them the only rows of the Delta table, and makes the
-position the one up to which it is complete: earlier changes, in this batch or a later one, are
-already in the rows. Until then no change is applied, because the rows that it changes are unknown.
+snapshot/reading/keyless.py). One commit replaces all rows of the Delta table with them, and records
+the position as the applied position: the rows already include all earlier changes, in this batch or
+a later one. Before that commit no change is applied, because the rows that it changes are unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-# The `row` in `seq` of snapshot rows. The maximum before them is ROW_BEFORE_ALL.
+# The `row` in `seq` of snapshot rows. Values up to ROW_BEFORE_ALL are before them.
 _LOADED = -1
 
 
@@ -47,7 +47,7 @@ class KeylessSnapshot:
 
     Attributes
     ----------
-    seq : of the row that precedes them.
+    seq : `seq` of the row with the position, which precedes the snapshot rows.
     rows : the snapshot rows, as changes.
     """
 
@@ -112,7 +112,7 @@ def _last_try(begin: Mapping[str, Any]) -> tuple[int, int, int]:
 def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
     """Return the rows as the Delta table stores them.
 
-    schema : of the table at the batch's end, which is not after the rows.
+    schema : the table's schema at the batch's end, which is not after the rows' position.
     """
     texts = load.rows.column("after")
     try:
@@ -127,7 +127,7 @@ def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return the columns of a table's Delta table, independent of their order."""
+    """Return the columns of a table's Delta table as JSON, independent of their order."""
     return json.dumps(sorted((field.name, str(field.type)) for field in delta_schema(schema)))
 
 

@@ -1,9 +1,9 @@
-"""What a Delta table records of its snapshot, as JSON in a property of the table.
+"""The record of a Delta table's snapshot, as JSON in a property of the table.
 
 The record is written by the commit that begins the snapshot and stays until the snapshot is
-complete. A process that continues after a kill reads from it what the rows in the table are. Then
-the record moves to another property. It shows which batches may be replayed from an older
-checkpoint: their chunks have nothing that the table lacks.
+complete. A process that continues after a kill reads from it which rows are from before the
+snapshot. When the snapshot is complete, the record moves to another property. There it shows which
+batches may be replayed from an older checkpoint: their chunks have nothing that the table lacks.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class SnapshotRecord:
     had_rows : the Delta table had rows when it began, or when its key was dropped.
     is_limited : some chunk of it was read with a condition (`snapshotWhere`), or may have been.
     waits : the table has no key now, and no change is applied until all rows are read at once.
-    void : why rows of it could not be read; None if all could. A statement that explains them
-        restarts the snapshot.
+    void : why some of its rows could not be read; None if all could. The statement that altered
+        the table's columns restarts the snapshot.
     reload : ID of the query's last `reload` when it began.
     completed_in : number of the batch that completed it; None until then.
-    is_passed : an older checkpoint is still reading it, although the table is complete.
+    is_passed : a query with an older checkpoint still reads it, although the table is complete.
     """
 
     query: str

@@ -1,8 +1,8 @@
 """The initial snapshot of one table of a mirror: from the batch that begins it to its last row.
 
-When a table's snapshot is complete, every row that the server has was written since it began: by
-the snapshot, or from the binlog. Older rows were deleted while the table was not followed, and are
-removed.
+When a table's snapshot is complete, every row that the server has was written to the Delta table
+since the snapshot began: by the snapshot, or from the binlog. Older rows were deleted on the server
+while the table was not followed. They are removed.
 
 That is true only for the Delta table in which the snapshot began, with all rows that it has
 delivered so far. So the table records the snapshot and its start (see `snapshot_record`). A batch
@@ -127,7 +127,7 @@ class SnapshotTracker:
     def begin(self, now: TableVersions, batch: Batch, *, is_followed: bool) -> bool:
         """Record the snapshot that begins with a batch; False if there are no rows to read yet.
 
-        is_followed : all changes up to here are in the Delta table.
+        is_followed : all changes up to the batch's start are in the Delta table.
         """
         columns = self._target.columns()
         schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
@@ -140,7 +140,8 @@ class SnapshotTracker:
         if is_other or self._target.has_since(batch.begin):
             # Rows of another binlog are older than any of this one.
             self._target.reset_seq()
-        # Not the number of a later batch: the table may have lost its rows of this one.
+        # If the table has the number of a later batch, this replaces it: the table may have lost
+        # the rows of this batch.
         before = batch.query, batch.number - 1
         begin = CommitMarker(batch.marker.log, pack_position(batch.start), batch=before)
         more = {SOURCE_LOG: str(batch.marker.log), STOPPED: ""}
@@ -228,7 +229,7 @@ class SnapshotTracker:
                 raise self._error(f"it was altered during its snapshot; {RELOAD_HINT}")
 
     def changes_apply_from(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int | None:
-        """Return from where changes are applied; None if they wait for a keyless snapshot."""
+        """Return the packed position from which changes apply; None if they wait for a snapshot."""
         if self.record is None:
             return 0
         record = self.record
@@ -254,7 +255,7 @@ class SnapshotTracker:
     def _apply_from_key(self, record: SnapshotRecord, now: TableVersions, batch: Batch) -> int:
         """Return the position from which the table has a key, by which its snapshot reads it.
 
-        Nothing of it was read yet, so the snapshot may as well begin there: earlier rows are void.
+        No row was read yet, so the snapshot may as well begin there. Earlier rows are removed.
         """
         since = pack_position(batch.start)
         for start, what in reversed(now.versions):
@@ -270,7 +271,7 @@ class SnapshotTracker:
         return since
 
     def _skip_rows(self, why: str, batch: Batch) -> None:
-        """Skip snapshot rows that do not fit the table as the stream knows it so far.
+        """Skip snapshot rows that do not fit the table's schema at the stream's position.
 
         They are read again: the statement that makes them fit restarts the snapshot.
         """
@@ -290,7 +291,7 @@ class SnapshotTracker:
     def replace_rows(self, whole: KeylessSnapshot, now: TableVersions, batch: Batch) -> bool:
         """Replace the Delta table's rows with a complete keyless snapshot.
 
-        False if its rows do not fit the table as the stream knows it so far.
+        False if its rows do not fit the table's schema at the stream's position.
         """
         _, schema = now.versions[-1]
         if not isinstance(schema, TableSchema):
@@ -325,7 +326,7 @@ class SnapshotTracker:
             raise self._excluded_error("the table has no key")
 
     def hooks(self, batch: Batch) -> TableSnapshot | None:
-        """Return what a batch's writer calls during the snapshot; None without one."""
+        """Return the callbacks of a batch's writer during the snapshot; None without a snapshot."""
         if not batch.snapshots(self._table):
             return None
 
@@ -346,7 +347,7 @@ class SnapshotTracker:
             self._record(replace(self.record, void=why))
             self._warn_unreadable_row(why)
 
-        # Both are recorded before what follows from them: after a kill, the next process may not
+        # Both write the record before the writer continues: after a kill, the next process may not
         # see the statement again.
         return TableSnapshot(
             restart_after=restart_after,
@@ -364,7 +365,7 @@ class SnapshotTracker:
         record = self.record
         if record.waits and record.void is None:
             return
-        # A dropped table has no such rows.
+        # A dropped table has no unreadable rows.
         if (
             record.void is not None
             and last_drop_after(now.versions, pack_position(batch.start)) is None
@@ -393,7 +394,7 @@ class SnapshotTracker:
     def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
         """Read the rows that the snapshot has not written because of its condition.
 
-        begin : of the snapshot.
+        begin : `begin` of the snapshot's record.
 
         False if the server has altered the table, and the stream has not reached the statement yet.
         """
