@@ -40,7 +40,7 @@ def reads(live_server: Server, account: Account) -> Reads:
 
 @pytest.fixture
 def connections(live_server: Server, reads: Reads) -> Connections:
-    """``connections()``: those of the stream's account."""
+    """``connections()``: return the connections of the stream's account, by ID."""
 
     def of_account() -> dict[int, str]:
         rows = live_server.execute("SHOW PROCESSLIST")
@@ -65,7 +65,7 @@ def stream(
     table: str,
     tmp_path: Path,
 ) -> Iterator[Stream]:
-    """A query on `table` that has begun to listen, with this heartbeatInterval."""
+    """Yield a connected query on `table` with this heartbeatInterval."""
     rows: list[Row] = []
     began = monotonic()
     query = (

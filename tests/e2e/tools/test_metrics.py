@@ -72,7 +72,7 @@ def query(
 
 
 def is_idle(query: StreamingQuery) -> bool:
-    """Whether the last progress is of a moment without a batch."""
+    """Return whether the last progress was reported without a batch."""
     last = query.lastProgress
     return last is not None and "addBatch" not in last.durationMs
 

@@ -165,7 +165,7 @@ class LogBuilder:
         return walked(self.raws, self.file, checksum=self.checksum)
 
     def write(self, folder: Path) -> Path:
-        """Put the file there as a whole; one that is being read stays what it is."""
+        """Write the file by rename: a reader of an earlier one still reads that one."""
         path, written = folder / self.file, folder / f".{self.file}.written"
         written.write_bytes(b"\xfebin" + b"".join(self.raws))
         return written.replace(path)

@@ -64,7 +64,7 @@ class ServerStartError(RuntimeError):
 
 
 def reserve_port() -> socket.socket:
-    """A socket that keeps a loopback port until it is closed, without listening.
+    """Return a socket that keeps a loopback port until it is closed, without listening.
 
     A server can listen on it, now or again later. Nobody else gets the port meanwhile: neither one
     who binds to port 0, nor one who connects somewhere.
@@ -175,7 +175,7 @@ class Server:
         return str(row[0]), int(row[1])
 
     def kill_dumps(self) -> list[int]:
-        """Kill the connections of all replicas; returns their ids, of those that had not ended."""
+        """Kill the connections of all replicas; return the IDs of those that had not ended."""
         killed = []
         with self.connect() as connection, connection.cursor() as cursor:
             for thread in self.dump_threads():

@@ -135,7 +135,7 @@ class StreamProcess:
         return reached
 
     def let_go(self, where: str = "") -> None:
-        """Let the driver go on, there or wherever it stands still."""
+        """Let the driver continue, wherever it is held."""
         for gate in self.output.glob(f"hold-{where}*"):
             gate.unlink()
 

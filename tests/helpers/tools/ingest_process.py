@@ -60,7 +60,7 @@ class Ingest:
         self.kill()
 
     def reload(self, name: str, tables: str) -> None:
-        """From the next start on, load tables again, under a name that is new."""
+        """Reload tables from the next start on, with a new name of the request."""
         self._reload = ["--option", f"reload={name}: {tables}"]
 
     def start(self) -> None:

@@ -69,14 +69,14 @@ def stream(own: LocalServer, new_stream: NewStream) -> Iterator[tuple[Spark, Off
 
 
 def left(spark: Spark) -> float | None:
-    """By the last answer of the server; the next one may be there at any moment."""
+    """Return the value of the server's last answer, which may change at any moment."""
     watch = spark.reader._tail.retention
     assert watch is not None
     return watch.left
 
 
 def reported(spark: Spark) -> float | None:
-    """As `left`, and what is reported; while it stays None, or something."""
+    """Return `left`, checked against the report; it must not become known meanwhile."""
     found, report = left(spark), spark.reader.reportLatestOffset()
     assert report is not None
     assert report["retention_left"] == (None if found is None else pytest.approx(found, abs=1e-3))

@@ -561,7 +561,7 @@ def assert_all(rows: list[Row]) -> None:
 
 
 def only(server: Server, query: str) -> list[tuple[Any, ...]] | None:
-    """A query's rows if there is only one."""
+    """Return the rows of a query if there is only one query."""
     found = server.execute(query)
     return found if len(found) == 1 else None
 

@@ -40,7 +40,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _no_chunk_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many chunks a batch has depends on its limits, and not on how long they take."""
+    """Let the number of chunks of a batch depend on its limits, and not on their time."""
     monkeypatch.setattr(planner_module, "_MORE_CHUNKS_SECONDS", 3600.0)
 
 

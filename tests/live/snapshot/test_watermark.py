@@ -209,7 +209,7 @@ def clock(server: Server) -> int:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Those that proofs make before they look again."""
+    """Return the pauses between two visibility checks."""
     made: list[float] = []
 
     def pause(seconds: float) -> None:

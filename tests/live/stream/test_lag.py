@@ -77,7 +77,7 @@ def at_end(server: Server, found: Report) -> bool:
 
 
 def has_read(server: Server, found: Report) -> bool:
-    """Whether the tail is there as well: the server may be asked before it has read anything."""
+    """Return whether the tail has read to the server's end, too."""
     return at_end(server, found) and (found["file"], found["pos"]) == server.position()
 
 
@@ -105,7 +105,7 @@ def test_bytes_behind_equal_the_distance_to_the_end_of_the_binlog(
     found = reports(
         spark,
         lambda it: it["bytes_behind"] == there and has_read(any_server, it),
-        f"{there} bytes are told",
+        f"{there} bytes are reported",
     )
     assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
     assert found["seconds_behind"] >= 0
@@ -113,7 +113,7 @@ def test_bytes_behind_equal_the_distance_to_the_end_of_the_binlog(
     while (end["file"], end["pos"]) != any_server.position():
         end = spark.next_batch(end)
     assert spark.latest(end) == end
-    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is told")
+    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is reported")
     assert (found["bytes_behind"], found["seconds_behind"]) == (0, 0)
     assert (found["file"], found["pos"]) == any_server.position()
 
@@ -127,13 +127,13 @@ def test_lag_across_several_files_counts_bytes_and_files(
         rotate(any_server)
     insert(any_server, table, 3)
     there = bytes_between(any_server, start)
-    found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are told")
+    found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are reported")
     assert found["files_behind"] == 3
     end = spark.next_batch(start)
     while (end["file"], end["pos"]) != any_server.position():
         end = spark.next_batch(end)
     spark.latest(end)
-    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is told")
+    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is reported")
     assert (found["bytes_behind"], found["files_behind"]) == (0, 0)
 
 
@@ -164,7 +164,7 @@ def test_bytes_behind_include_files_not_read_yet(
         rotate(any_server)
     insert(any_server, table, 3)
     there = bytes_between(any_server, start)
-    found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are told")
+    found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are reported")
     assert found["file"] < found["server"]["file"]
 
 
@@ -176,7 +176,7 @@ def test_uncaptured_changes_do_not_count_as_lag(
     insert(any_server, other, *range(20))
     rotate(any_server)
     insert(any_server, other, *range(20, 40))
-    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is told")
+    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is reported")
     assert (found["bytes_behind"], found["seconds_behind"]) == (0, 0)
     # The offset has not moved.
     assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
@@ -205,7 +205,7 @@ def test_seconds_behind_are_the_age_of_the_oldest_undelivered_change(
     while (end["file"], end["pos"]) != any_server.position():
         end = spark.next_batch(end)
     assert spark.latest(end) == end
-    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is told")
+    found = reports(spark, lambda it: has_read(any_server, it), "the server's end is reported")
     assert found["seconds_behind"] == 0
 
 
@@ -213,7 +213,7 @@ def test_lag_is_unknown_if_the_known_end_of_the_binlog_is_stale(
     any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark, _ = begun(any_server, table, new_stream)
-    reports(spark, lambda it: at_end(any_server, it), "the server's end is told")
+    reports(spark, lambda it: at_end(any_server, it), "the server's end is reported")
     tail = spark.reader.tail
     assert tail is not None
     tail.stop()

@@ -119,7 +119,7 @@ def test_killed_stream_equals_select(
 
 
 def _has_more(stream: StreamProcess, before: int) -> bool:
-    """Whether one more batch is committed than earlier drivers had committed."""
+    """Return whether one more batch is committed than by earlier drivers."""
     return len(stream.commits()) > before
 
 

@@ -311,7 +311,7 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
 
 
 def _operations(folder: Path) -> list[str]:
-    """Of all commits."""
+    """Return the operations of all commits."""
     if not DeltaTable.is_deltatable(str(folder)):
         return []
     return [str(commit["operation"]) for commit in DeltaTable(folder).history()]

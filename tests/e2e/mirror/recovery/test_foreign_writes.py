@@ -100,7 +100,7 @@ def test_rows_removed_by_a_user_while_the_query_runs_stop_the_table(
         mirrored.execute("INSERT INTO t VALUES (4, 'four')", "INSERT INTO other VALUES (4)")
         # Tables are written in parallel, and a query that is stopped may store nothing more.
         wait_until(lambda: _is_stopped(mirrored, "t"), "the table is stopped")
-        wait_until(lambda: mirrored.rows("other").num_rows == 3, "the other table goes on")
+        wait_until(lambda: mirrored.rows("other").num_rows == 3, "the other table continues")
     finally:
         query.stop()
     assert "(DELETE)" in mirrored.stopped("t")

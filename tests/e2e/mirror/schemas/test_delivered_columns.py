@@ -1,4 +1,4 @@
-"""ALTER TABLE and columns that are excluded or masked, or that get or lose such a name.
+"""ALTER TABLE of columns that are excluded or masked, before or after a rename.
 
 Delta has what SELECT shows, transformed in Python; without reloads, a table stops where it cannot.
 """
@@ -47,7 +47,7 @@ COLUMNS = (
 def delivered(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
-    """A table for each case, with rows, mirrored."""
+    """Return a mirrored table with rows for each case."""
     mirrored = MirroredDatabase(
         spark,
         live_server,
@@ -67,14 +67,16 @@ def delivered(
     return mirrored
 
 
-def test_altered_columns_are_equal_to_select(delivered: MirroredDatabase) -> None:
+def test_renames_of_excluded_and_masked_columns_equal_select(delivered: MirroredDatabase) -> None:
     _alter(delivered)
     delivered.run()
     delivered.run()
     assert _different(delivered, [*CASES]) == []
 
 
-def test_tables_that_need_a_reload_stop_without_it(delivered: MirroredDatabase) -> None:
+def test_such_renames_stop_the_table_if_reload_after_ddl_is_false(
+    delivered: MirroredDatabase,
+) -> None:
     delivered.options["reloadAfterDdl"] = "false"
     _alter(delivered)
     delivered.run()
@@ -103,7 +105,7 @@ def _stopped(mirrored: MirroredDatabase) -> list[str]:
 
 
 def _different(mirrored: MirroredDatabase, tables: Sequence[str]) -> list[Any]:
-    """The tables of which Delta has other rows than SELECT shows, with both."""
+    """Return the tables whose rows differ between Delta and SELECT, with both."""
     found = []
     for table in tables:
         names, rows = mirrored.select(table)

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.metrics.http_server import Page, PageServer
 
 @pytest.fixture(autouse=True)
 def _no_client_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless a test says so: those of the others may stand still."""
+    """Apply no timeout unless a test sets one: the clients of other tests may stand still."""
     monkeypatch.setattr(http_server, "_CONNECTION_SECONDS", 3600.0)
     monkeypatch.setattr(http_server._Handler, "timeout", 3600.0)
 
