@@ -1,7 +1,7 @@
 """The row changes of a MySQL server as a Spark data source: ``format("mysqlbinlog")``.
 
 Spark imports every top-level ``pyspark_*`` package at the first data-source look-up of any session,
-also of those that never use this one. So nothing is imported here until it is asked for.
+also of those that never use this one. So nothing is imported here until it is used.
 """
 
 from __future__ import annotations

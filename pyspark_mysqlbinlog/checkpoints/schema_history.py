@@ -96,7 +96,7 @@ class SchemaHistory:
         return versions[index - 1] if index else None
 
     def at(self, position: Position, database: str, table: str) -> TableSchema | None:
-        """Return the schema of rows at this position; None if it is not known (see `reason`).
+        """Return the schema of rows at this position; None if unknown (see `unknown_reason`).
 
         A DDL statement's schema is valid from the position after its event on.
         """
@@ -173,8 +173,8 @@ class SchemaHistory:
     def from_position(self, position: Position) -> SchemaHistory:
         """Drop the versions that are not valid at `position` or later.
 
-        The version at `position` is then valid from the beginning. So one boundary is the same
-        text, whatever the history before it.
+        The version at `position` is then valid from the beginning. Therefore, the text for a
+        boundary does not depend on earlier versions.
         """
         needed: dict[Table, tuple[Version, ...]] = {}
         for table, versions in self._versions.items():
@@ -227,9 +227,9 @@ class SchemaHistory:
         return self if len(chosen) == len(self._versions) else SchemaHistory(chosen)
 
     def pack(self) -> str:
-        """Return the text for an offset: ASCII without quotes and backslashes, equal if equal.
+        """Return the text for an offset: ASCII without quotes and backslashes.
 
-        Computed once per history.
+        Equal histories give equal texts. Computed once per history.
         """
         return self._packed
 

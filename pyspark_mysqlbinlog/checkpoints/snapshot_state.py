@@ -113,12 +113,12 @@ class SnapshotState:
         of_batch = self.empty.union(chunk.table for chunk in self.chunks)
         begun = {load.table for load in self.pending if load.after is not None}
         if any(self.high_watermarks.get(table) != UNKNOWN_END for table in of_batch):
-            # A query that cannot fail over planned them, and recorded less.
+            # A query that cannot fail over planned this batch, and recorded fewer high watermarks.
             begun |= self.completed
         return frozenset(found | of_batch | begun)
 
     def reading_again(self, tables: Collection[Table]) -> SnapshotState:
-        """Return the state in which tables are pending from their beginnings, after the others."""
+        """Return the state with these tables pending from their beginnings, after the others."""
         pending = tuple(load for load in self.pending if load.table not in tables)
         return replace(
             self,

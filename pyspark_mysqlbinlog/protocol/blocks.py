@@ -45,9 +45,9 @@ class EventBlock(NamedTuple):
 
     Attributes
     ----------
-    end : position after the first event; of a payload, its own position.
-    trailer : by how many bytes each event is longer in the binlog: its checksum. Negative for an
-        event that is compressed there. Events inside payloads have none.
+    end : position after the first event; the payload's position if that event is inside a payload.
+    trailer : number of bytes by which each event is longer in the binlog, because of its checksum.
+        Negative for an event that is compressed there. Events inside payloads have none.
     data : the events.
     committed : see `Event.committed`; the same for all events.
     """
@@ -65,7 +65,7 @@ class PackedEvents(NamedTuple):
     Attributes
     ----------
     last_end : position after its last event.
-    is_inner : all events are from payloads, so that any trailer is right.
+    is_inner : all events are inside payloads, so the block's trailer applies to none of them.
     """
 
     block: EventBlock

@@ -18,7 +18,7 @@ CHECKSUM_LENGTH = 4
 
 
 class ChecksumAlgorithm(IntEnum):
-    """What follows an event's body: nothing, or a CRC32 of four bytes."""
+    """The checksum after an event's body: none, or a CRC32 of four bytes."""
 
     OFF = 0
     CRC32 = 1
@@ -52,11 +52,11 @@ def verify(raw: bytes) -> None:
 
 
 def event_checksum(event: Event) -> int:
-    """Return the CRC32 of an event, also if the binlog has no checksums.
+    """Return the CRC32 of an event, even if the binlog has no checksums.
 
     For a compressed event of MariaDB, it is the CRC32 of the expanded form, which no binlog
-    contains. For the last event of a TRANSACTION_PAYLOAD, it is that of the payload, and for
-    another event in it 0, because no position is after it.
+    contains. For the last event of a TRANSACTION_PAYLOAD, it is that of the payload. For the other
+    events of a payload it is 0, because they do not end at a position of the binlog.
     """
     if event.checksum is not None:
         return event.checksum

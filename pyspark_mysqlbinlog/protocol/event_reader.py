@@ -5,7 +5,7 @@ FORMAT_DESCRIPTION if it starts in mid-file, and contains heartbeats. The reader
 by adding up lengths, verifies every checksum, and returns only events that are in the binlog. A
 header's log_pos wraps at 4 GiB, and is 0 in artificial events. MariaDB 11.4 and later leave it 0 in
 the events between the GTID event of a transaction and its end, too (binlog_legacy_event_pos=OFF,
-the default); wherever it is sent, it is compared.
+the default). Every log_pos that is sent is compared with the position.
 
 A file may contain the events of another server: a relay log, or a dump that was saved. See
 `relayed_positions`.
@@ -44,8 +44,8 @@ _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
 _MAY_BEGIN_RELAYED = (_FORMAT_DESCRIPTION, _ROTATE)
 _IGNORABLE = int(EventType.IGNORABLE_LOG_EVENT)
-# Those that a server repeats for a dump that starts in mid-file; START_ENCRYPTION has no artificial
-# flag then (MariaDB's sql_repl.cc). In the file they have positions.
+# Types of the events that a server repeats for a dump that starts in mid-file. A repeated
+# START_ENCRYPTION has no artificial flag (MariaDB's sql_repl.cc). In the file they have positions.
 _REPEATED = frozenset(
     {
         _FORMAT_DESCRIPTION,
@@ -58,8 +58,8 @@ _PAYLOAD = int(EventType.TRANSACTION_PAYLOAD_EVENT)
 _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
 
 
-# In a server's version. binlog_legacy_event_pos exists from 11.4 on (its documentation); 10.11
-# sends all positions, 11.8 as described above (measured on both).
+# Matches a server's version text. binlog_legacy_event_pos exists from 11.4 on (its documentation).
+# 10.11 sends all positions; 11.8 sends them as described above (measured on both).
 _MARIADB_VERSION = re.compile(r"(\d+)\.(\d+)\.\d+(?:[-.]\d+)*-MariaDB")
 _FIRST_WITHOUT_POSITIONS = (11, 4)
 
@@ -142,11 +142,11 @@ class EventReader:
 
     @property
     def shift(self) -> int:
-        """What log_pos is more than the position after its event, modulo 2^32."""
+        """The amount by which log_pos exceeds the position after its event, modulo 2^32."""
         return 0 if self.relayed is None else self.relayed.shift or 0
 
     def skip(self, header: EventHeader) -> None:
-        """Skip an event of a file, other than a FORMAT_DESCRIPTION, of which the header is read."""
+        """Skip an event of a file by its header. It must not be a FORMAT_DESCRIPTION."""
         try:
             self._follow_relayed(header.type, header.flags, header.log_pos, header.length)
         except FormatError as error:

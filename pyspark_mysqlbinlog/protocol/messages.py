@@ -189,7 +189,7 @@ _STATUS_LENGTHS: dict[int, int | None] = {
 }
 _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
-# MariaDB's (11.8.9 writes it): a u8, and so many pairs of u16.
+# A variable of MariaDB (11.8.9 writes it): a count u8, and that many pairs of u16.
 _CHARACTER_SET_COLLATIONS_CODE = 131
 
 
@@ -283,7 +283,7 @@ class Gtid:
         return f"{self.uuid}:{self.tag}:{self.number}" if self.tag else f"{self.uuid}:{self.number}"
 
 
-# Of 9.7.4: the ticket of a group commit.
+# The last field that 9.7.4 defines: the ticket of a group commit.
 _LAST_GTID_FIELD = 11
 
 

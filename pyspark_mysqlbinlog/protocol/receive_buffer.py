@@ -97,7 +97,7 @@ class ReceiveBuffer(io.RawIOBase):
         if stop <= self._end:
             self._start = stop
             return self._memory[start:stop].tobytes()
-        # Into separate memory, without a second copy.
+        # The bytes are read into separate memory, without a second copy.
         direct = io.BufferedReader(self, 1)
         try:
             if size <= _MAX_TRUSTED_BYTES:
@@ -114,7 +114,7 @@ class ReceiveBuffer(io.RawIOBase):
         """Discard the buffered bytes, because reading continues elsewhere."""
         self._start = self._end = 0
 
-    # --- for `take`, if not all bytes are buffered
+    # --- used by `take` if not all bytes are buffered
 
     def readable(self) -> bool:
         return True

@@ -32,7 +32,7 @@ _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
 _IGNORABLE = int(EventType.IGNORABLE_LOG_EVENT)
 _HEARTBEATS = (EventType.HEARTBEAT_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2)
-# Before these, events of the source may be missing.
+# Types of events before which events of the source may be missing.
 _AFTER_GAPS = frozenset(
     {
         EventType.GTID_LOG_EVENT,
@@ -45,10 +45,10 @@ _AFTER_GAPS = frozenset(
         EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
     }
 )
-# MariaDB's replicas do not store the ANNOTATE_ROWS before it (measured on 10.11 and 11.8).
+# MariaDB's replicas do not store the ANNOTATE_ROWS before a table map (measured on 10.11 and 11.8).
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
-# A replica that is shut down writes it without the flag.
+# A replica that is shut down writes a STOP event of its own without the relay log flag.
 _STOP = int(EventType.STOP_EVENT)
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.")
 
@@ -58,8 +58,8 @@ class RelayedPositions:
 
     Attributes
     ----------
-    shift : what log_pos is more than the position after the event, modulo 2^32; None if the next
-        event determines it.
+    shift : the amount by which log_pos exceeds the position after the event, modulo 2^32; None if
+        the next event determines it.
     """
 
     def __init__(self) -> None:

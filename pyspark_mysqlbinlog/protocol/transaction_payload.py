@@ -8,8 +8,8 @@ codecs/binary.cpp): fields, then the compressed data::
 
 The decompressed stream has events back to back. They have no checksum, and a log_pos of 0 (measured
 on 9.7.4). The stream may be larger than memory, so it is read in pieces, as a file is. Nothing in
-the payload is trusted: the stream must have exactly the size that the header says, and only events
-that belong into a transaction.
+the payload is trusted: the stream must have exactly the size in the header, and contain only events
+that are part of a transaction.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class TransactionPayloadReader:
         return header + rest
 
     def feed(self, raw: bytes) -> Event:
-        """Return the event of the bytes that `next_event` gave."""
+        """Return the event in the bytes that `next_event` returned."""
         self.pos += len(raw)
         return self.event_at(self.pos, raw)
 
@@ -201,8 +201,8 @@ class TransactionPayloadReader:
     def _whole(self, data: pa.Buffer) -> memoryview:
         """Decompress a small stream at once.
 
-        It is faster, but pyarrow does not return how many bytes were decompressed. So the frame
-        must have its size in its header: zstd compares the two.
+        This is faster, but pyarrow does not return how many bytes were decompressed. Therefore, the
+        frame's header must contain the content size, which zstd compares with the actual size.
         """
         try:
             content = _CODEC.decompress(data, self.size)
@@ -214,7 +214,7 @@ class TransactionPayloadReader:
     def _receive(self, memory: memoryview) -> int:
         received = self._read(memory[: self.size - self._received])
         self._received += received
-        # Before its last event is returned, which may end a batch.
+        # Checked before the last event is returned, because a batch may end with that event.
         if self._received == self.size and self._read(memoryview(bytearray(1))):
             raise self._located(
                 MalformedEventError(
@@ -286,7 +286,7 @@ def parse_payload(body: bytes) -> tuple[int, pa.Buffer]:
                     f"{_NAME} has a field {field} that ends at offset {reader.pos}, expected {end}"
                 )
         else:
-            # Others may follow in later servers; they can be ignored.
+            # Later servers may add fields, which can be ignored.
             reader.take(end - reader.pos)
     if fields.get(_ALGORITHM) != _ZSTD:
         raise UnsupportedEventError(

@@ -83,8 +83,9 @@ class Reader:
     def varlen(self) -> int:
         """Return the next number of MySQL's serialization library, without sign.
 
-        As many low bits of the first byte are set as bytes follow it; a 0 bit, and the number are
-        above them. After a first byte of 0xff, the number is the 8 bytes that follow.
+        The number of low 1 bits in the first byte is the number of bytes that follow it. Above them
+        are a 0 bit and the low bits of the number; the bytes that follow are its high bits. After a
+        first byte of 0xff, the number is the 8 bytes that follow.
         """
         first = self.u8()
         more = (~first & (first + 1)).bit_length() - 1

@@ -124,7 +124,7 @@ def pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
     for each in given or ():
         key, equals, value = each.partition("=")
         if not equals or not key:
-            # Not shown: it may be a secret.
+            # The text is not shown, because it may be a secret.
             raise OptionError(f"{name}: expected name=value, found another form")
         found[key] = value
     return found

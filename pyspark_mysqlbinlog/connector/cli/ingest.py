@@ -227,7 +227,7 @@ def _mirror(
 def _monitoring(
     mirror: DeltaMirror, address: str, **ports: int | None
 ) -> tuple[QueryWatch | None, list[PageServer]]:
-    """Return what observes the query, if metrics are wanted, and the bound servers."""
+    """Return the observer of the query, if there are metrics, and the bound servers."""
     has_otel = _has_opentelemetry()
     if not has_otel and all(port is None for port in ports.values()):
         return None, []

@@ -279,7 +279,7 @@ def _show_statistics(
     try:
         collect(source, selection, entries, statistics)
     finally:
-        # An error says up to where these numbers are.
+        # The error shows up to which position these numbers count.
         if report is not None:
             report.write_text(report_page(statistics), encoding="utf-8")
         if shown:

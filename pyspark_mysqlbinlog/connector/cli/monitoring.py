@@ -48,7 +48,7 @@ def bind(
 
 @contextmanager
 def serve(servers: list[PageServer]) -> Iterator[None]:
-    """Serve until the block ends; prints where."""
+    """Serve until the block ends; print the URLs."""
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(server)
@@ -70,7 +70,7 @@ def _metrics_page(watch: QueryWatch) -> Page:
 
 
 def register_opentelemetry(watch: QueryWatch) -> None:
-    """Report the metrics to OpenTelemetry; without a configured SDK, nothing asks for them."""
+    """Report the metrics to OpenTelemetry; without a configured SDK, nothing requests them."""
     from opentelemetry.metrics import get_meter
 
     from pyspark_mysqlbinlog.connector.metrics.otel import register_instruments

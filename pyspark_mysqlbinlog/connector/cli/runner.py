@@ -132,7 +132,7 @@ def _set_at_signals(stopped: Event) -> None:
 
 def _spark(settings: Mapping[str, str]) -> SparkSession:
     """Return a session on all cores, unless --conf spark.master is set."""
-    # Spark would use any `python3` of the PATH.
+    # Otherwise Spark would use the first `python3` on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession

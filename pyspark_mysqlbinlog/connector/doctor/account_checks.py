@@ -30,9 +30,9 @@ _REPLICATION_CLIENT = ("REPLICATION CLIENT", "*.*")
 _REPLICATION_SLAVE = ("REPLICATION SLAVE", "*.*")
 # Errors for a dump from a server without a server_id: of 5.7.41, and of 9.7.4.
 _NO_SERVER_ID = ("server id was not set", "server_id is 0")
-# A clash in so many connections is likely enough to name it.
+# A clash of ids is reported if one is expected within so many connections.
 _CONNECTIONS = 10_000
-# As docs/reference/compatibility.md has them.
+# The versions in docs/reference/compatibility.md.
 _FIRST_SUPPORTED = (5, 5, 0)
 _TESTED_MYSQL, _TESTED_MARIADB = ((5, 6), (5, 7), (9, 7)), ((10, 11), (11, 8))
 _SEE = "read docs/reference/compatibility.md"

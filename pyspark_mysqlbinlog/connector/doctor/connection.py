@@ -31,7 +31,7 @@ def connection(options: Options) -> tuple[Finding, ReplicaClient | None]:
 
 def _refused(error: MySQLBinlogError, user: str) -> Finding:
     text, code = str(error), error.code if isinstance(error, ServerError) else None
-    # The server has not shown at which host the account is.
+    # The host part of the account is unknown.
     account = quoted_account(f"{user}@%")
     where = "the host may be another one: see User and Host in mysql.user"
     if code in _EXPIRED:

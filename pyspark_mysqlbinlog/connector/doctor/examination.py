@@ -5,7 +5,8 @@ are those of the finding and of its documentation. What a query checks at its st
 the same functions, and a query reports the first stop. At the end the start of a query is resolved
 as a query does it. So an error that no check has found is a stop, too.
 
-A check that fails hides no other one: what the account may not see is a warning with the grant.
+A check that fails does not hide the others. If the account lacks a privilege for a check, the
+finding is a warning with the grant.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def start(server: ExaminedServer) -> Finding:
     return ok(f"a query starts at {found.position}")
 
 
-# Those after `binlog` need one.
+# The checks between `binlog` and `tables` need a binlog.
 CHECKS: tuple[Check, ...] = (
     account.version,
     account.encryption,
@@ -159,7 +160,7 @@ def _run(
     work: Callable[[], Finding | None],
     server: ExaminedServer | None,
 ) -> Finding | None:
-    """Return what a check finds; a warning if it cannot be made."""
+    """Return the finding of a check; a warning if the check fails with an error."""
     try:
         found = work()
     except MySQLBinlogError as error:

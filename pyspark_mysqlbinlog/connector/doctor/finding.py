@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Finding:
 
 
 def ok(found: str) -> Finding:
-    """Return a finding that needs nothing to be done."""
+    """Return a finding that needs no correction."""
     return Finding("ok", found)
 
 

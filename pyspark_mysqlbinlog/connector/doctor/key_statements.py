@@ -1,7 +1,7 @@
 """The statements that give tables without a key a primary key.
 
-A table can have one AUTO_INCREMENT column. If it has one, which then is in an index that is not
-unique, that column becomes the key. A key of a partitioned table must have the columns that its
+A table can have one AUTO_INCREMENT column. If a table without a key has one, in an index that is
+not unique, that column becomes the key. A key of a partitioned table must have the columns that its
 partitions are made of, so only its owner can choose one.
 """
 

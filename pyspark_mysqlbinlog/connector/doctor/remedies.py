@@ -1,4 +1,4 @@
-"""The SQL that corrects a finding, as a server's version understands it.
+"""The SQL that corrects a finding, in the syntax of the server's version.
 
 A statement is for the `mysql` client, in any sql_mode: names are in backquotes, the two parts of an
 account too. MySQL 8.0 and later keep a setting over a restart with SET PERSIST; other servers need

@@ -198,7 +198,7 @@ def retention(server: ExaminedServer) -> Finding:
 
 
 def _retention_setting(server: ExaminedServer) -> tuple[str, int]:
-    """Return the variable of the retention by time, and a good value."""
+    """Return the variable that limits the retention by time, and a recommended value."""
     is_mariadb, version = server.remedies.is_mariadb, server.remedies.version
     if version >= (_FIRST_SECONDS_MARIADB if is_mariadb else _FIRST_SECONDS_MYSQL):
         return "binlog_expire_logs_seconds", _GOOD_RETENTION_DAYS * 24 * _HOUR
@@ -213,7 +213,7 @@ def clock(server: ExaminedServer) -> Finding:
     """The server's clock agrees with this machine's; lags are differences of the two."""
     before = time.time()
     there = server_time(server.client)
-    # The server's seconds are whole, and its answer takes a while.
+    # The server returns whole seconds, and its answer takes a while.
     early, late = there + 1 - before, there - time.time()
     difference = min(early, 0.0) + max(late, 0.0)
     if abs(difference) > _MAX_CLOCK_SECONDS:

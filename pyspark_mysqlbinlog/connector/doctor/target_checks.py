@@ -175,12 +175,12 @@ def target_tables(target: ExaminedTarget | ExaminedNames, server: ExaminedServer
 
 
 def _opened(targets: Iterable[DeltalakeTarget]) -> DeltalakeTarget | None:
-    """Return the Delta table, which keeps deleted rows or does not; None if there is none."""
+    """Return the target with the Delta table's setting of soft deletes; None without a table."""
     for target in targets:
         try:
             return None if target.columns() is None else target
         except OptionError:
-            # It was created with the other setting of soft deletes.
+            # The Delta table was created with the other setting of soft deletes.
             continue
     return None
 

@@ -46,14 +46,14 @@ def apply_plan(settings: ServerSettings, plan: FlashbackPlan, *, keep: bool = Tr
             client.query(statement)
         client.query("START TRANSACTION")
         _check_tables(client, plan)
-        # Closing the connection rolls back.
+        # After an error, closing the connection rolls everything back.
         for each in plan.statements():
             _restore(client, each)
         client.query("COMMIT" if keep else "ROLLBACK")
 
 
 def _check_tables(client: ReplicaClient, plan: FlashbackPlan) -> None:
-    """UndoError if a table is not as it was when the plan was made, such as one with a trigger.
+    """Raise UndoError if a table is not as it was for the plan, for example has a trigger now.
 
     From here on the transaction has a metadata lock on each table, so that no DDL can begin.
     """

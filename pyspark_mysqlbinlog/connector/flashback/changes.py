@@ -1,7 +1,8 @@
 """The row changes of captured tables from the start of a window to the end of the binlog.
 
-They come with the definition that the server has now. It is theirs if no DDL of the table lies in
-between, which is checked: a table with such a statement is refused.
+They are read with the table's present definition on the server. That definition is theirs if no DDL
+of the table follows in the binlog. This is checked: a table with such a statement fails with
+UndoError.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Changes:
     Parameters
     ----------
     log : is read from the window's start up to `end`.
-    tables : as the server has them now, by name.
+    tables : the tables as the server has them now, by name.
     """
 
     def __init__(
@@ -95,7 +96,8 @@ class Changes:
         self._plans = TablePlans(_PresentSchemas(tables, self._fold))
         # Tables with changes that are undone.
         self._selected: set[Table] = set()
-        # Why rows cannot be read; a later DDL statement is mostly the cause, and then the error.
+        # The error of rows that cannot be read. The usual cause is a later DDL statement, which is
+        # then reported instead.
         self._unread: MySQLBinlogError | None = None
 
     def __iter__(self) -> Iterator[Change]:
@@ -141,13 +143,13 @@ class Changes:
             raise self._unread
 
     def _position(self, event: Event) -> Position:
-        """Return where an event counts: what XA prepared, where it is committed."""
+        """Return the position at which an event counts: its own, or that of its XA COMMIT."""
         if event.committed is not None:
             return self._log.position(event.committed.file, event.committed.pos)
         return self._log.position(event.file, event.start)
 
     def _check_statement(self, logged: LoggedStatement, *, is_selected: bool) -> None:
-        """UndoError for a statement that a window's changes cannot be undone across."""
+        """Raise UndoError if a statement on a table makes its changes impossible to undo."""
         statement = logged.statement
         if (
             statement.kind not in DDL_KINDS
@@ -177,7 +179,7 @@ class Changes:
             raise UndoError("a rows event has no table map before it")
         name = self._fold((table_map.database, table_map.table))
         if not is_selected and name not in self._selected:
-            # Changed before the first change that is undone.
+            # The table has no earlier change that is undone.
             return
         facts = self._tables.get(name)
         try:
@@ -220,7 +222,7 @@ class Changes:
 
 
 class _PresentSchemas:
-    """The lookup of schemas: the present ones, everywhere."""
+    """A lookup of schemas that returns the present ones for every position."""
 
     def __init__(self, tables: Mapping[Table, TableFacts], fold: Callable[[Table], Table]) -> None:
         self._tables = tables
@@ -248,7 +250,7 @@ def _stored(image: Image | None, facts: TableFacts) -> Image | None:
 
 
 def _check_whole(head: RowsHead, plan: RowPlan, facts: TableFacts, event: Event) -> None:
-    """UndoError unless each image has all columns that are not generated."""
+    """Raise UndoError unless each image has all columns that are not generated."""
     if event.type == _PARTIAL_UPDATE:
         raise UndoError(
             "the update has only the differences of JSON documents (binlog_row_value_options is"

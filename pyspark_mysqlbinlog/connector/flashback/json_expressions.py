@@ -28,7 +28,7 @@ def json_expression(tree: JsonTree, column: str) -> str:
     column : names it in the error.
     """
     if _is_plain(tree):
-        # With escapes for all but ASCII.
+        # The text has escapes for all characters that are not ASCII.
         text = json.dumps(tree, separators=(",", ":"))
         return f"CAST({_string(text)} AS JSON)"
     if isinstance(tree, dict | list):

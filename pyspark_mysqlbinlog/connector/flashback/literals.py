@@ -1,7 +1,7 @@
 """Values as SQL that stores exactly the same bytes again, and conditions that only they meet.
 
 Both are pure ASCII and mean the same whatever the session's character set and sql_mode are, except
-for what `script.SESSION` sets. What would be stored differently in another form:
+for what `script.SESSION` sets. These values would be stored differently in another form:
 
 - A text in another character set is converted, and letters may become others: an introducer names
   the column's own, and the bytes are in hexadecimal. A plain literal needs no backslash, because
@@ -11,8 +11,8 @@ for what `script.SESSION` sets. What would be stored differently in another form
 - A label of an ENUM may look like a number, and an invalid value has no label: both ENUM and SET
   are given as numbers.
 
-What equals another value for the server, but not in its bytes: texts under a collation, a zero and
-a negative zero, JSON numbers of several types. So texts are compared as bytes, and the others by
+Some values are equal for the server, but have other bytes: texts under a collation, a zero and a
+negative zero, JSON numbers of several types. So texts are compared as bytes, and the others by
 their text, too. A column must not be compared with ``=`` in addition: where it equals a constant,
 the optimizer replaces it by the constant in the other conditions (``d = -0e0 AND LEFT(d, 1) = '-'``
 is true for each zero on MySQL 5.6 and 9.7).
@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES
 __all__ = ["condition", "is_invalid_enum", "stored_literal"]
 
 _TEMPORALS = frozenset({"date", "time", "datetime", "timestamp"})
-# A letter of ASCII is the same byte in them, and the other way round.
+# In these, each ASCII letter is the same byte, and each such byte is that letter.
 _ASCII_CHARSETS = frozenset({"ascii", "latin1", "utf8", "utf8mb4"})
 _FLOATS = frozenset({"float", "double"})
 
@@ -95,7 +95,7 @@ def condition(cell: Cell, table_map: TableMap, *, seekable: bool) -> str:
     if kind == "bit":
         return f"{name} = {int(value)}"
     if kind in _FLOATS and value == 0:
-        # Of both zeros, which are equal, only one has a sign.
+        # The two zeros are equal, and only the negative one has a sign.
         sign = "=" if literal.startswith("-") else "<>"
         return f"ABS({name}) = 0e0 AND LEFT({name}, 1) {sign} '-'"
     return f"{name} = {literal}"
@@ -129,5 +129,5 @@ def _double(value: float) -> str:
 
 
 def _temporal(cell: Cell) -> str:
-    # As SQL has it; TIMESTAMP in UTC, which is the session's time zone.
+    # The form of an SQL literal; TIMESTAMP in UTC, which is the session's time zone.
     return f"'{cell.json[1:-1].replace('T', ' ').removesuffix('Z')}'"

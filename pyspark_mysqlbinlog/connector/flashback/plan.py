@@ -91,7 +91,7 @@ class FlashbackPlan:
 
     @classmethod
     def make(cls, options: Options, window: Window) -> Self:
-        """Read the binlog of a server.
+        """Read the binlog of a server, and return the plan.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class FlashbackPlan:
                         " account's SELECT grant",
                         table=".".join(name),
                     )
-            # After the tables were read: DDL in between is seen.
+            # Read after the tables, so that DDL in between is noticed.
             end = current_position(client)
             log = ServerLog.seen_from(settings, end)
             bounds = window.bounds(client, log, end)

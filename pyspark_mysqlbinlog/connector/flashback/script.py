@@ -26,11 +26,11 @@ __all__ = [
     "summary_json",
 ]
 
-# A value that cannot be stored as it is must be an error. A zero is no new number of an
+# A value that cannot be stored as it is must be an error. A zero does not become a new number of an
 # AUTO_INCREMENT column, and dates such as 2026-02-31 and 0000-00-00 are stored.
 _MODES = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_BACKSLASH_ESCAPES"
 STRICT_MODE = f"SET SESSION sql_mode = 'STRICT_ALL_TABLES,{_MODES}'"
-# Around a row with the invalid value of an ENUM, which the strict mode rejects.
+# The mode for a row with an invalid value of an ENUM, which the strict mode rejects.
 LENIENT_MODE = f"SET SESSION sql_mode = '{_MODES}'"
 # Constraints stay checked: each statement returns the tables to a state that they have had. Reading
 # committed rows locks no others in a table without a key.
@@ -97,7 +97,7 @@ def counts_text(plan: FlashbackPlan) -> list[str]:
 
 
 def changed_text(plan: FlashbackPlan) -> list[str]:
-    """Return lines on the rows that have changed since the window; none without such."""
+    """Return lines about the rows that have changed since the window; empty without any."""
     if not plan.changed_count:
         return []
     count = f"{plan.changed_count:,}"

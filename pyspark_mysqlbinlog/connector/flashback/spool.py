@@ -1,7 +1,7 @@
 """Records on disk, written in one order and read in the other.
 
-A window may have millions of changes, and its newest one is undone first. A record is its bytes and
-then their number, so that a file is read from its end without an index in memory.
+A window may have millions of changes, and its newest one is undone first. A record is its bytes
+followed by their number, so that a file is read from its end without an index in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="mysqlbinlog-")  # noqa: SIM115 (closed by `close`)
+        self._file = tempfile.TemporaryFile(prefix="mysqlbinlog-")  # noqa: SIM115 (see `__exit__`)
         self._end = 0
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class Spool:
             yield data[end - begin : end - begin + length]
 
     def _before(self, end: int, size: int) -> tuple[int, bytes]:
-        """Return the bytes before a position, and where they begin."""
+        """Return where the bytes before a position begin, and the bytes."""
         begin = max(end - size, 0)
         self._file.seek(begin)
         return begin, self._file.read(end - begin)

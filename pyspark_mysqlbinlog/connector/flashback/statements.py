@@ -1,8 +1,8 @@
 """The statement that undoes a change: it finds the row by all of its bytes.
 
 The row must be as the change left it. A statement that finds no such row changes nothing, and its
-number of rows says so. A row of a table without a key may have copies, of which one is as good as
-another: LIMIT 1.
+row count is 0. In a table without a key, equal rows are interchangeable, so LIMIT 1 selects any of
+them.
 
 An update sets the columns that it changed, and each TIMESTAMP and DATETIME, because a column with
 ON UPDATE CURRENT_TIMESTAMP would get the present time. All values are constants.
@@ -85,12 +85,12 @@ class UndoStatement:
         )
 
     def packed(self) -> bytes:
-        """Return it as bytes, for `unpack`."""
+        """Return the statement as bytes, for `unpack`."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def unpack(cls, data: bytes) -> Self:
-        """Read what `packed` returned."""
+        """Return the statement of bytes from `packed`."""
         return cls(**json.loads(data))
 
 
@@ -110,7 +110,7 @@ def _sql(change: Change) -> str:
     assignments = ", ".join(
         f"{quoted(cell.column.name)} = {stored_literal(cell, table_map)}"
         for cell in wanted
-        # NULL alone has no bytes.
+        # Only NULL has no bytes, so equal bytes are equal values.
         if cell.raw != by_index[cell.at].raw
         or (cell.column.schema is not None and cell.column.schema.type in _CLOCKS)
     )
@@ -118,9 +118,9 @@ def _sql(change: Change) -> str:
 
 
 def _without_children(change: Change) -> str:
-    """Return the conditions that no child refers to the row, if the statement would change it.
+    """Return the conditions that no child row refers to the row, if it would be changed, too.
 
-    An update of the columns that they refer to is refused before.
+    For an update of referenced columns, `_check_children` has raised before.
     """
     found = []
     for child in change.facts.children:
@@ -136,7 +136,7 @@ def _without_children(change: Change) -> str:
 
 
 def _check_children(change: Change) -> None:
-    """UndoError if the change has changed rows of children without a trace in the binlog."""
+    """Raise UndoError if the change may have changed child rows that the binlog lacks."""
     changed = _changed_columns(change)
     facts = change.facts
     for child in facts.children:

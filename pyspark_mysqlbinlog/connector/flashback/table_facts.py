@@ -1,14 +1,12 @@
-"""What the server says of a table whose rows are to be restored, and what forbids it.
+"""Facts of a table whose rows are to be restored, and reasons why they cannot be.
 
 A statement that restores a row must change this row and nothing else, and store exactly the given
-values. Therefore a table is refused if it has
-
-- triggers: they run again for each statement, and nothing can disable them;
-- rows with a history of their own (MariaDB's system versioning).
+values. Therefore a table with triggers is rejected: they run again for each statement, and nothing
+can disable them. A table with system versioning (MariaDB) is not a base table, and is not read.
 
 Foreign keys with CASCADE or SET NULL change rows of other tables, of which the binlog has no trace
-(before 9.6). So a change of the parent that had such an effect is refused, and a statement that
-would have one changes nothing, because it requires that there is no child.
+(before 9.6). So a change of the parent that may have had such an effect fails with UndoError, and a
+statement that would have one changes nothing, because it requires that there is no child row.
 
 Generated columns are left out of statements, because the server computes them.
 """
@@ -28,7 +26,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Child", "TableFacts", "read_table_facts"]
 
-# Not DEFAULT_GENERATED, which is a column with an expression as its default.
+# Not DEFAULT_GENERATED, which marks a column with an expression as its default.
 _GENERATED = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE"
     " (EXTRA LIKE '%%VIRTUAL%%' OR EXTRA LIKE '%%STORED GENERATED%%'"
@@ -86,9 +84,9 @@ class TableFacts:
     ----------
     generated : names of its generated columns.
     seekable : names of columns by which an index can find a row.
-    is_transactional : whether a ROLLBACK takes its changes back.
+    is_transactional : whether a ROLLBACK undoes its changes.
     engine : for messages.
-    hindrance : why its rows are not restored; empty if nothing forbids it.
+    hindrance : why its rows cannot be restored; empty if they can.
     children : by foreign keys that change rows.
     """
 
@@ -115,7 +113,7 @@ class TableFacts:
         return f"SELECT 1 FROM {self.name} LIMIT 0"  # noqa: S608 (a quoted name)
 
     def check(self) -> None:
-        """UndoError if its rows cannot be restored."""
+        """Raise UndoError if its rows cannot be restored."""
         if self.hindrance:
             raise UndoError(self.hindrance, table=self.schema.full_name)
 

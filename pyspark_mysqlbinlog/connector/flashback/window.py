@@ -1,4 +1,4 @@
-"""Which transactions are undone: those between two positions, or of some GTIDs among these."""
+"""The transactions that are undone: between two positions, or some GTIDs among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARIADB_GTID = re.compile(r"\d+-\d+-\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was asked for.
+    """The requested window.
 
     Attributes
     ----------
@@ -64,10 +64,10 @@ class Window:
 
 
 def _selects(client: ReplicaClient, text: str) -> Callable[[str], bool]:
-    """Return whether a GTID is selected."""
+    """Return a function that returns whether a GTID is selected."""
     if client.is_mariadb:
-        # A set of MariaDB's has all transactions of a domain up to a GTID. Here, single ones are
-        # meant.
+        # A GTID set of MariaDB stands for all transactions of a domain up to a GTID. Here each GTID
+        # stands for one transaction.
         wanted = frozenset(each.strip() for each in text.split(","))
         if not all(map(_MARIADB_GTID.fullmatch, wanted)):
             raise OptionError(f"--gtids: expected GTIDs such as 0-1-105, found {text!r}")
@@ -106,7 +106,7 @@ class WindowBounds:
         return self.selects is None or (gtid is not None and self.selects(gtid))
 
     def check_boundary(self, begin: Position, here: Position) -> None:
-        """InvalidPositionError if the window ends inside of a transaction that belongs to it."""
+        """Raise InvalidPositionError if the window ends inside a transaction of the window."""
         if begin.order < self.stop.order <= here.order:
             raise InvalidPositionError(
                 f"the window ends at {self.stop}, inside of a transaction that begins at {begin};"

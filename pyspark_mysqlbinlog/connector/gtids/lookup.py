@@ -6,8 +6,8 @@ replica_preserve_commit_order) may log transactions of the set after others. The
 exists, until a later file begins.
 
 On MariaDB the last GTID of each domain stands for all transactions before it in the domain: a
-server that was set up from a backup has never logged the earlier ones. Transactions of its own that
-no other server has are seen by their sources, which the set does not contain.
+server that was set up from a backup has never logged the earlier ones. Transactions that only this
+server has are noticed by their sources, which the set does not contain.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _position_on_mariadb(
 
 
 def _with_earlier(executed: GtidSet, before: GtidSet) -> GtidSet:
-    """Return a set with the sources of its domains that have earlier GTIDs alone."""
+    """Return a set with the added sources of its domains that have only earlier GTIDs."""
     last = executed.last_of_domains()
     earlier = [
         each
@@ -103,7 +103,7 @@ def _position_and_executed(
 ) -> tuple[Position, GtidSet]:
     """Return where the first transaction that is not in a set begins, and what is before it."""
     log = ServerLog(settings)
-    # Its end, if everything in its binlog was delivered.
+    # The end of the binlog, if everything in it was delivered.
     position = current_position(client)
     before = executed_at(log, position)
     if before is not None and not before.is_subset(executed):
@@ -129,7 +129,7 @@ def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:
         while (raw := stream.next_event()) is not None:
             header = EventHeader.parse(raw)
             if header.log_pos and not header.flags & ARTIFICIAL_FLAG:
-                # The server has skipped what is before it.
+                # The server has skipped the events before this one.
                 reader.seek(header.log_pos - header.length)
             event = reader.feed(raw)
             if event is not None and event.type in _GTIDS:

@@ -1,7 +1,7 @@
 """Another server that continues a binlog where a stream left it.
 
-It is proven by GTID sets, not assumed: the server has executed everything that was delivered, and
-still has everything else in its binlog. The stream continues at the position before which exactly
+GTID sets prove that a server can continue: it has executed everything that was delivered, and still
+has everything else in its binlog. The stream continues at the position before which exactly
 the delivered transactions are logged (see `lookup`).
 
 Sets show transactions, not what is in them. A replica that applies or logs only a part of them has

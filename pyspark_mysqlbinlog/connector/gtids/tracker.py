@@ -2,9 +2,9 @@
 
 A file begins with those of all files before it (PREVIOUS_GTIDS; MariaDB: GTID_LIST), and each
 transaction has a GTID event. Only what has a GTID can be found again on another server: after a
-transaction without one, the set is unknown until the next file. So it is after a transaction of
-MariaDB whose number is not greater than that of the one before it in its domain, as servers without
-gtid_strict_mode log them.
+transaction without one, the set is unknown until the next file. The same applies after a MariaDB
+transaction whose number is not greater than that of the one before it in its domain; servers
+without gtid_strict_mode log such transactions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GtidTracker:
         self.executed = executed
         # Of the transaction in progress: (source, number).
         self._gtid: tuple[str, int] | None = None
-        # The last run and its GTIDs: several of its boundaries may be asked for.
+        # The last run and its GTIDs: several of its boundaries may be requested.
         self._run: Run | None = None
         self._gtids_of_run: list[tuple[int, int, str, int]] = []
 
@@ -66,7 +66,7 @@ class GtidTracker:
             )
 
     def _begin_file(self, before: GtidSet) -> None:
-        # After a failover, a file of the new server may begin with fewer.
+        # After a failover, a file of the new server may begin with fewer GTIDs.
         self.executed = before if self.executed is None else self.executed.union(before)
 
     def end_transaction(self) -> None:

@@ -1,7 +1,7 @@
 """The columns of the tables in a log: from its metadata, its DDL, or the server.
 
 A column is known by name if the table maps have full metadata (8.0 and later), if the log contains
-the CREATE TABLE, or if a server was asked. Otherwise it is `@1`, `@2`, … as in mysqlbinlog. What
+the CREATE TABLE, or if a server was queried. Otherwise it is `@1`, `@2`, … as in mysqlbinlog. What
 the log does not contain is not guessed then: the sign of an integer, the character set of a text
 and the labels of an ENUM or SET.
 

@@ -1,7 +1,7 @@
 """The events of a log with what they mean: transaction, table, operation, rows.
 
-One pass, event by event: each `Entry` is complete when its event has been read. Nothing is decoded
-here but the heads of events and the lengths of rows; `rows` decodes the values of an entry.
+One pass, event by event: each `Entry` is complete when its event has been read. Only the heads of
+events and the lengths of rows are decoded here; `rows` decodes the values of an entry.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NULL = _Null()
 
 
 class Undecoded(NamedTuple):
-    """Bytes that are no value of their column's type, and why.
+    """Bytes that are not a value of their column's type, and the reason.
 
     The server writes such bytes for virtual columns (see ColumnSchema.before_image_unreliable).
     """
@@ -219,7 +219,7 @@ class Entries:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
             self._counter.forget()
-            # What a crash of the server cut off has no end.
+            # A transaction that a crash of the server cut off has no end.
             self._context = TransactionContext()
             self.server_version = parse_server_version(event.body)
         is_first = self._follow(event, statement if kind == _QUERY else None)
@@ -362,7 +362,7 @@ def _image(
         if nulls >> at & 1:
             value: Any = NULL
         elif column.codec is None:
-            # Unreliable in this image: see ColumnSchema.
+            # The column is unreliable in this image: see ColumnSchema.
             pos = column.skip(data, pos)
             continue
         else:

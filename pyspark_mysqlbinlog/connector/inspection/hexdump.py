@@ -33,7 +33,7 @@ _MAX_SHOWN_BYTES = 1024
 
 
 def fields_of(entry: Entry, columns: ColumnsOfTable | None) -> list[Field]:
-    """Return the fields of an entry, which have all of its bytes; offsets are in the event.
+    """Return the fields of an entry, which cover all of its bytes; offsets are in the event.
 
     Raises MalformedEventError where the bytes do not fit the event's layout.
     """

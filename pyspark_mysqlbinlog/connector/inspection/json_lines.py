@@ -19,7 +19,7 @@ __all__ = ["change_json", "json_line", "statement_json"]
 
 
 def json_line(entries: Entries, entry: Entry, *, with_rows: bool) -> str:
-    """Return the object of an entry, with the images of its rows if these are wanted."""
+    """Return the object of an entry, with the images of its rows if requested."""
     line = json.dumps(_fields(entry), ensure_ascii=False)
     if not with_rows or entry.head is None:
         return line

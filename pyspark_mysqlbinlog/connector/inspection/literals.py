@@ -42,7 +42,7 @@ _ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\x00": r"\0"}
 _NOT_STRINGS = frozenset({"date", "time", "datetime", "timestamp", "json", "decimal"})
 _TEMPORALS = frozenset({"date", "time", "datetime", "timestamp"})
 _TEXTS = (FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING, FieldType.BLOB)
-# Of the integers.
+# The number of bits of each integer type.
 _BITS: dict[int, int] = {
     FieldType.TINY: 8,
     FieldType.SHORT: 16,
@@ -68,7 +68,7 @@ def printable(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """Return a statement in one line of at most `width` characters."""
-    # More than enough of it, because a statement may be long.
+    # Only the beginning is processed, because a statement may be long.
     shown = printable(" ".join(text[: 8 * width].split()))
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
 
@@ -90,7 +90,7 @@ def literal(cell: Cell, columns: ColumnsOfTable) -> str:
     schema = cell.column.schema
     kind = "" if schema is None else schema.type
     if isinstance(value, bytes):
-        # Of a bare column it is not known whether it is text.
+        # For a bare column it is unknown whether the bytes are text.
         return _bytes_text(value, may_be_text=is_bare and kind != "geometry")
     if code == FieldType.BIT:
         return f"b'{int(value):b}'"
@@ -103,7 +103,7 @@ def literal(cell: Cell, columns: ColumnsOfTable) -> str:
             return f"b'{value:b}'"
     text = cell.json
     if kind in _TEMPORALS:
-        # As SQL has it; TIMESTAMP in UTC.
+        # The form of an SQL literal; TIMESTAMP in UTC.
         return f"'{text[1:-1].replace('T', ' ').removesuffix('Z')}'"
     return _string(text) if kind in ("json", "vector") else text
 
@@ -169,7 +169,7 @@ def _real_type(columns: ColumnsOfTable, index: int) -> int:
 
 
 def type_text(index: int, columns: ColumnsOfTable) -> str:
-    """Describe the type of a column, and what of it is unknown."""
+    """Return a description of a column's type, and what is unknown about it."""
     plan = columns.plan
     schema = plan.columns[index].schema
     if index not in columns.bare and schema is not None:

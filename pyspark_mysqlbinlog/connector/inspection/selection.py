@@ -18,14 +18,14 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 
 __all__ = ["Selection"]
 
-# GTID, BEGIN, a payload and the text of a statement; more may only be savepoints.
+# GTID, BEGIN, a payload and the text of a statement may wait; more can only be savepoints.
 _MOST_WAITING = 8
 _OF_ROWS = frozenset({*OPERATIONS, int(EventType.TABLE_MAP_EVENT)})
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is shown of a log.
+    """The entries of a log that are shown.
 
     Attributes
     ----------
@@ -100,6 +100,6 @@ class Selection:
         if statement.database is not None:
             return self.tables.may_capture_in(statement.database)
         if statement.tables is None:
-            # It may be about any table.
+            # The statement may be about any table.
             return True
         return any(self.tables.captures(*table) for table in statement.tables)

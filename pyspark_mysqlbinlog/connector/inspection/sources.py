@@ -1,6 +1,6 @@
 """Logs to inspect: files, or a server's binlog, each event with its bytes.
 
-Other readers need no bytes of an event but its body. Here they are shown, so that the events come
+Other readers need only the body of an event. Here all bytes are shown, so the events come
 from the same readers (`EventReader`, `TransactionPayloadReader`), one level below `Log.events`. A
 TRANSACTION_PAYLOAD is returned, and then the events in it.
 """
@@ -65,7 +65,7 @@ class Source(Protocol):
     Attributes
     ----------
     files : names of its files, in order.
-    notes : what must be said about the log after its last event.
+    notes : lines to show about the log after its last event.
     """
 
     @property
@@ -193,7 +193,7 @@ class ServerBinlog:
 
 @dataclass(frozen=True, slots=True)
 class _KnownColumns:
-    """What a server knows of its tables."""
+    """The columns of a server's tables, from a position on."""
 
     history: SchemaHistory
     case_sensitive: bool
@@ -223,7 +223,7 @@ class _KnownColumns:
 
 
 class LiveBinlog:
-    """A server's binlog from a start point on, without an end: the next event is waited for.
+    """A server's binlog from a start point on, without an end: reading waits for new events.
 
     A lost connection is replaced by another one, which continues with the next event.
 
@@ -263,7 +263,7 @@ class LiveBinlog:
         return self._followed.read_on(self.start, following, lambda logged: logged.event)
 
     def position(self, file: str, pos: int) -> Position:
-        # It asks for the order of files when the first position in a new one is given.
+        # The first position in a new file makes the log query the order of the files.
         return call_with_retry(self._retry_timeout, self._log.position, file, pos)
 
     def columns(self) -> Columns:
@@ -297,7 +297,7 @@ def _with_inner(event: Event, raw: bytes, walker: EventReader) -> Iterator[Logge
 
 
 def _format_description(event: Event) -> LoggedEvent:
-    """Return the first event of a dump, whose bytes are gone, but can only have been these."""
+    """Return the first event of a dump, with its bytes reconstructed from its fields."""
     length = event.end - event.start
     head = HEADER.pack(
         event.timestamp, event.type, event.server_id, length, event.end & 0xFFFFFFFF, event.flags
@@ -305,7 +305,7 @@ def _format_description(event: Event) -> LoggedEvent:
     raw = head + event.body
     if len(raw) == length:
         return LoggedEvent(event, raw, has_checksum=False)
-    # Its checksum is that without the flag of a file that is in use.
+    # The server computes the checksum without the flag of a file that is in use.
     checksum = crc32(
         raw[: HEADER.size - 2] + bytes([raw[HEADER.size - 2] & ~1]) + raw[HEADER.size - 1 :]
     )

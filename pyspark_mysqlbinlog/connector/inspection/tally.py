@@ -1,8 +1,8 @@
 """Counts events, rows and bytes by type and table, and the transactions of a log.
 
 `Tally` counts event by event, and is the specification of the compiled tally
-(kernel/cpp/loops/tally.hpp). `KernelTally` counts with it what the compiled scan passes, and all
-other events as `Tally`.
+(kernel/cpp/loops/tally.hpp). `KernelTally` counts the events that the compiled scan passes with the
+compiled tally, and all other events as `Tally` does.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _OPERATIONS = ("c", "u", "d")
 _PACKET_HEADER = 5
-# What is kept of each transaction: see `Tally.ended`.
+# The numbers that are kept of each transaction: see `Tally.ended`.
 ENDED_FIELDS = ("begin", "bytes", "rows", "events", "time")
 
 
 @dataclass(slots=True)
 class OperationCount:
-    """What one operation did with one table; bytes are those of its rows events."""
+    """The counts of one operation on one table; `bytes` are those of its rows events."""
 
     rows: int = 0
     events: int = 0
@@ -70,7 +70,7 @@ class _Open:
 
 
 class Tally:
-    """Counts events of a log; feed it all of them, payloads and the events in them.
+    """Counts events of a log; feed it all events, including payloads and the events in them.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Tally:
         if kind == _FORMAT_DESCRIPTION:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
-            # What a crash of the server cut off has no end.
+            # A transaction that a crash of the server cut off has no end.
             self._state = TransactionState()
         elif kind == _TABLE_MAP:
             self._maps.add(event.file, event.body)
@@ -182,7 +182,7 @@ class EventRowCounter:
             self._native = _native_tally()
 
     def learn(self, event: Event, table_map: TableMap, raw: bytes, trailer: int) -> None:
-        """Note the table map of an event; `raw` and `trailer` as `rows`."""
+        """Record the table map of an event; `raw` and `trailer` are as for `rows`."""
         self._python.rows(event)
         if self._native is None or self._learnt.get(table_map.table_id) is table_map:
             return
@@ -203,7 +203,7 @@ class EventRowCounter:
         raw : its bytes, of which `trailer` are its checksum.
         """
         native = self._native
-        # MariaDB's compressed events have other bytes.
+        # The bytes of MariaDB's compressed events are not those of the decompressed event.
         if native is not None and raw[4] == event.type:
             native.open = (True, True, 0, 0, 0)
             if self._scan(native, raw, trailer):
@@ -227,13 +227,13 @@ def _stored_columns(table_map: TableMap) -> list[tuple[int, bool]] | None:
 
 def _native_tally() -> NativeTally:
     """Return a compiled tally; only where the kernel is used."""
-    from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 (without a compiler there is none)
+    from pyspark_mysqlbinlog.decoder.kernel import _tally  # noqa: PLC0415 (the kernel is optional)
 
     return _tally.Tally()
 
 
 class KernelTally(Tally):
-    """The same, of what the compiled scan passes; a `ScanListener`."""
+    """A `Tally` that also counts what the compiled scan passes; a `ScanListener`."""
 
     def __init__(self, captures: Callable[[str, str], bool] | None = None) -> None:
         super().__init__(captures)
@@ -314,15 +314,15 @@ class KernelTally(Tally):
         return super().take_ended()
 
     def _take_native(self) -> None:
-        """Take the transactions that the compiled tally has, which are older than the next one."""
+        """Append the ended transactions of the compiled tally, which precede the next one."""
         self.ended.frombytes(self._native.take_ended())
 
     def _learn(self, body: bytes) -> bool:
-        """Teach the compiled tally a table map; False if it cannot count its rows."""
+        """Pass a table map to the compiled tally; return False if it cannot count its rows."""
         try:
             table_map = TableMap.parse(body)
         except MySQLBinlogError:
-            return False  # raised with its position
+            return False  # `add` raises it, with the position
         columns = _stored_columns(table_map)
         if columns is None:
             return False
@@ -334,7 +334,7 @@ class KernelTally(Tally):
         return True
 
     def _learn_in_python(self, event: Event) -> None:
-        """Take the table map of a rows event from the compiled tally."""
+        """Copy the table map of a rows event from the compiled tally."""
         table_id = table_id_of(event.body)
         body = self._native.body_of(table_id)
         if body and table_id not in DUMMY_TABLE_IDS:

@@ -151,7 +151,7 @@ def _detail(entry: Entry) -> str:
 def _other(event: Event) -> str:
     match event.type:
         case EventType.FORMAT_DESCRIPTION_EVENT:
-            # Its checksum was verified, and is not needed to read it.
+            # The checksum was verified and removed; the parser expects its four bytes.
             described = FormatDescription.parse(event.body + b"\0\0\0\0")
             return (
                 f"server {printable(described.server_version)}, server id {event.server_id},"
@@ -212,12 +212,12 @@ def row_statement(entry: Entry, row: Row, columns: ColumnsOfTable) -> Iterator[s
         yield from _image(after, columns)
         for at, diffs in row.diffs.items():
             column = _column_name(at, columns)
-            # What was logged; without diffs the document is what it was.
+            # The logged differences; without any, the document is unchanged.
             yield f"###   {column}={diffs_text(column, diffs)} /* {type_text(at, columns)} */"
 
 
 def is_change(entry: Entry) -> bool:
-    """Whether a statement may change something: it is not a part of a transaction's frame."""
+    """Whether an entry is a statement that may change something, unlike BEGIN or COMMIT."""
     return entry.statement is not None and entry.statement.statement.kind not in _FRAME
 
 

@@ -93,10 +93,10 @@ class Dump:
         self._is_vouched = known is not None
         begin = start.pos - (known.length if known is not None else 0)
         if start.pos > LAST_DUMP_START:
-            # No such start can be requested: what is before it is read and skipped.
+            # A dump cannot begin there: the events before the start are read and skipped.
             begin = FIRST_EVENT
         self.stream = client.dump(start.file, begin, blocking=blocking)
-        # The file that the server sends, whatever the ROTATE at the end of the last one named.
+        # The file that the server sends, which may differ from the name in the last file's ROTATE.
         self._file = start.file
         self.walker = EventReader(
             start.file,
@@ -111,7 +111,7 @@ class Dump:
         self._ended: tuple[str, int, str] | None = None
         # An event that was read ahead and not returned yet.
         self._first: Event | None = None
-        # The events of the payload that is read.
+        # The events of the payload that is being read.
         self._inside: Iterator[Event] = iter(())
         try:
             self._open(known)
@@ -160,7 +160,7 @@ class Dump:
         return event
 
     def explained(self, error: MySQLBinlogError) -> MySQLBinlogError:
-        """Return the error before the next event, with everything that is known about it."""
+        """Return an error that occurred before the next event, with location and known cause."""
         walker, start = self.walker, self._start
         is_first = (walker.file, walker.pos) == (start.file, start.pos) and start.pos > FIRST_EVENT
         if is_first and not self._is_vouched and _NOT_SENT in error.message.lower():
@@ -170,7 +170,7 @@ class Dump:
                 file=start.file,
                 position=start.pos,
             )
-        # A dump that is refused midway is refused at the position it had reached.
+        # If the server rejects a dump midway, the error belongs to the position reached.
         return error.with_location(walker.file, walker.pos)
 
     @property
@@ -273,7 +273,7 @@ class Dump:
 
 
 def _is_unreadable(error: MySQLBinlogError) -> bool:
-    """Whether a server may answer this where no event begins."""
+    """Whether a server may report this error for a position at which no event begins."""
     if isinstance(error, InvalidPositionError):
         return True
     return any(words in error.message.lower() for words in _UNREADABLE)

@@ -128,7 +128,8 @@ class FileOrder:
         numbered = dict(zip(files, accumulate(begins, initial=0), strict=True)) if files else {}
         origin = numbered.get(self._origin)
         if origin is None:
-            # It was purged. Files with its base name are assumed to be of its sequence, and others
+            # The file was purged. Files with its base name are assumed to be of its sequence, and
+            # others
             # to be later: a read from it fails with the server's error.
             names = self._sequences | dict.fromkeys(files, 1)
             for file in files:

@@ -114,7 +114,7 @@ class _Queue(Generic[T]):
         self._most = most
         self._changed = Condition()
         self._items: deque[T] = deque()
-        # Of the items, and of the last one taken.
+        # The size of the items, and of the last one taken.
         self._size = self._taken = 0
         self._ended = self._closed = False
         self._error: BaseException | None = None

@@ -96,7 +96,7 @@ class ReconnectingLog(ServerLog):
                         event = logged(found)
                         here, known = _end_of(event), after_event(dump.head, event)
                         if here.pos == FIRST_EVENT:
-                            # In another file, whose head has not arrived yet.
+                            # The position is in another file, whose head has not arrived yet.
                             known = None
                         del event
                         yield found
@@ -125,7 +125,7 @@ class ReconnectingLog(ServerLog):
         following: Callable[[Dump], Next[Found]],
         lost_at: float | None,
     ) -> tuple[ReplicaClient, Dump, Next[Found], Found | None] | None:
-        """Open a dump and read its first event; a server that refuses does so before it.
+        """Open a dump and read its first event, before which a server reports that it rejects it.
 
         Return None if the connection was lost after a long time without an event.
         """

@@ -27,7 +27,7 @@ __all__ = ["ServerLog", "is_searched"]
 
 Found = TypeVar("Found", bound="Run | Event")
 
-# Up to here a file is read at a start, to find the event before the position.
+# Up to this position, a start reads the file to find the event before the position.
 _MAX_SEARCHED_BYTES = 64 << 20
 
 
@@ -132,7 +132,7 @@ def is_searched(position: Position) -> bool:
 
 
 def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
-    """Yield what is before a position of the dump's first file, and slightly more."""
+    """Yield the events before a position of the dump's first file, and slightly more."""
     if implementation() == "python":
         yield from dump
         return

@@ -28,7 +28,7 @@ QUERY_LABELS = ("query",)
 TABLE_LABELS = ("query", "database", "table")
 
 Kind = Literal["gauge", "counter"]
-# Values of labels -> value.
+# Label values -> value.
 Samples = Mapping[tuple[str, ...], float]
 Number = float | None
 
@@ -39,9 +39,9 @@ class Family:
 
     Attributes
     ----------
-    name : in Prometheus; of a counter with `_total`.
-    unit : of the value; empty for numbers of things.
-    values : yields the values of labels and the value, for one query.
+    name : in Prometheus; that of a counter ends with `_total`.
+    unit : of the value; empty for counts.
+    values : yields label values and the value, for one query.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _table(
 ) -> Family:
     """Return a metric of each table.
 
-    together : makes one value of those of the tables after the first ones.
+    together : combines the values of the tables after the first MAX_TABLES.
     """
 
     def values(query: QueryMetrics) -> Iterator[tuple[tuple[str, ...], float]]:

@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 class Page:
-    """A page that is made when it is asked for, and kept for a second.
+    """A page that is made on request, and cached for a second.
 
     make : returns its bytes.
     """
@@ -62,7 +62,7 @@ class PageServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    # Otherwise the end would wait for slow clients.
+    # Otherwise the end of the server would wait for slow clients.
     block_on_close = False
 
     def __init__(self, address: str, port: int, pages: Mapping[str, Page]) -> None:
@@ -85,7 +85,7 @@ class PageServer(ThreadingHTTPServer):
         self.server_close()
 
     def url(self, path: str) -> str:
-        """Return where a page is, as this machine sees it."""
+        """Return the URL of a page, for this machine."""
         host, port = self.server_address[:2]
         name = f"[{host!s}]" if self.address_family == socket.AF_INET6 else str(host)
         return f"http://{name}:{port}{path}"
@@ -122,7 +122,7 @@ class PageServer(ThreadingHTTPServer):
                 each.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore what clients do: a connection that ends early is not this process's error."""
+        """Ignore errors of clients: a connection that ends early is not this process's error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             content = page.content()
-        except Exception as error:  # noqa: BLE001 (logged; the client is told, too)
+        except Exception as error:  # noqa: BLE001 (logged, and reported to the client)
             _LOG.warning("the page %s could not be made: %r", path, error)
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "the page could not be made")
             return

@@ -1,8 +1,8 @@
 """Metrics of the streams and mirrors of a Spark session, for Prometheus, OpenTelemetry and the log.
 
-A listener is told of a query's start, its batches and its end. Spark reports an idle query with
-nothing but its identifier, and a batch that runs not at all. So a thread also asks for the state of
-the queries, once a second.
+Spark notifies a listener of a query's start, its batches and its end. Of an idle query it reports
+only the identifier, and of a running batch nothing. So a thread also polls the state of the
+queries, once a second.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class MySQLBinlogMetrics(StreamingQueryListener):
         if self._log_seconds is not None:
             configure_logging()
         self._lock = Lock()
-        # In the order of their starts; those that have ended are kept for a while.
+        # Queries in the order of their starts; ended ones are kept for a while.
         self._watches: dict[str, QueryWatch] = {}
         self._running: set[str] = set()
         self._thread: Thread | None = None
@@ -123,11 +123,11 @@ class MySQLBinlogMetrics(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = json.loads(event.progress.json)
         if any(readings(progress)):
-            # The listener may have been added later than the query.
+            # The listener may have been added after the query started.
             self._begin(progress["id"], progress.get("name")).add(progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing: the thread asks."""
+        """Do nothing: the thread polls the query."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         with self._lock:
@@ -163,7 +163,7 @@ class MySQLBinlogMetrics(StreamingQueryListener):
                     )
                     self._observe(query, watch)
                 except Exception as error:  # noqa: BLE001 (whatever Spark raises)
-                    # Spark may have ended; what is known grows old.
+                    # Spark may have ended; the last known values grow old.
                     if query not in warned:
                         warned.add(query)
                         _LOG.warning("cannot ask for the state of %s: %r", watch.name, error)

@@ -1,4 +1,4 @@
-"""What is known of one query at one moment: the values that all metrics, lines and pages show.
+"""The known values of one query at one moment, which all metrics, lines and pages show.
 
 They are made by `watch` from the query's progress and the mirror's. None is a value that is not
 known, or that does not apply.
@@ -109,7 +109,8 @@ class QueryMetrics:
     query : its name, or its identifier; with the number of the source if it has several.
     at : the moment, in seconds since 1970 UTC.
     is_active : whether it runs.
-    lag_seconds : age of the oldest change that is not applied; 0 if there is none. See `lag`.
+    lag_seconds : age of the oldest change that is not applied; 0 if there is none. See
+        `Reading.lag_at`.
     source : None before the first progress.
     rows : changes and snapshot rows that were applied by this process.
     tables : of a mirror; empty for a stream.

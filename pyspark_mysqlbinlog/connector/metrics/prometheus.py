@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.connector.metrics.model import QueryMetrics
 
 __all__ = ["CONTENT_TYPE", "MetricsCollector", "exposition"]
 
-# Of `generate_latest`. The constant of the library is another one in later versions.
+# The type of `generate_latest`. The library's own constant differs in later versions.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -24,7 +24,7 @@ class MetricsCollector(Collector):
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """Return the metrics without values, so that nothing is asked at the registration."""
+        """Return the metrics without values, so that the registration queries nothing."""
         return self._families(())
 
     def collect(self) -> Iterator[Metric]:

@@ -1,10 +1,10 @@
 """A source's part of a query's progress, and the lag that follows from it at any moment.
 
-Spark asks the source when it plans a batch, and publishes the answer when the batch is done: an
+Spark queries the source when it plans a batch, and publishes the answer when the batch is done: an
 idle query publishes it every few seconds, a long batch at its end. So the lag at a moment is
 derived from the last answer, and from whether a batch runs now:
 
-* What is not applied grows older: by the time since the answer.
+* Changes that are not applied grow older: by the time since the answer.
 * Everything may have been applied since: if nothing was missing, or if the batch reached the end
   that the server's binlog had. Then nothing is missing while the query is idle. If a batch runs, it
   has changes, which were made after the answer: they are at most that old.
@@ -37,7 +37,8 @@ class Reading:
     number : of the batch.
     at : when it was planned, in seconds since 1970 UTC.
     seconds_behind : age of the oldest change that was not applied then; None if unknown.
-    reached_at : if the batch reached the end that the server's binlog had, when it had that end.
+    reached_at : when the end of the server's binlog was observed, if the batch reached that end;
+        otherwise None.
     rows : of the batch.
     batch_seconds : how long the batch took; None if there was none.
     """
@@ -113,7 +114,7 @@ def _source(end: Mapping[str, Any], latest: Mapping[str, Any]) -> SourceMetrics:
                 snapshot["rows_read"],
                 snapshot["estimated_seconds_left"],
             )
-            # Without a snapshot it is the offset's field, an empty text.
+            # Without a snapshot this is the offset's field, an empty text.
             if isinstance(snapshot, Mapping)
             else None
         ),

@@ -1,4 +1,4 @@
-"""The status page of `ingest`: one self-contained HTML page that loads itself again.
+"""The status page of `ingest`: one self-contained HTML page that reloads itself.
 
 Without scripts: the state of a mirror changes in seconds, and a page that is only text works in
 every browser, through every tunnel, and for a program. Everything that comes from a server or an

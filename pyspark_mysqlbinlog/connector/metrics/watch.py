@@ -1,7 +1,7 @@
-"""Observes a query, and says what is known of it at a moment.
+"""Observes a query, and returns what is known of it at a moment.
 
-Spark is asked in `observe` only, by one thread. Everything else is answered from memory, so those
-who ask for metrics cannot slow the query down.
+Only `observe` queries Spark, from one thread. Everything else is answered from memory, so a client
+that requests metrics cannot slow the query down.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHANGE_LOG = "the change log of "
 
 
 class Query(Protocol):
-    """What is asked of a StreamingQuery."""
+    """The members of a StreamingQuery that are used here."""
 
     @property
     def id(self) -> Any: ...
@@ -47,7 +47,7 @@ class Query(Protocol):
 
 
 class WatchedMirror(Protocol):
-    """What is asked of a DeltaMirror."""
+    """The members of a DeltaMirror that are used here."""
 
     @property
     def progress(self) -> MirrorProgress: ...
@@ -70,7 +70,7 @@ class QueryWatch:
         self.mirror = mirror
         self._lock = Lock()
         self._readings: tuple[Reading, ...] = ()
-        # Of each source, and of all batches that were added.
+        # The rows of each source, and the totals of the batches that were added.
         self._rows: dict[int, int] = {}
         self._batches = BatchTotals()
         self._last_counted = -1
@@ -78,7 +78,7 @@ class QueryWatch:
         self._is_running = False
 
     def observe(self, query: Query) -> None:
-        """Ask Spark for the query's state and last progress."""
+        """Query Spark for the query's state and last progress."""
         progress = query.lastProgress
         if progress is not None:
             self._note(tuple(readings(json.loads(progress.json))))
@@ -86,7 +86,7 @@ class QueryWatch:
         self._is_running = bool(
             status["isTriggerActive"]
             and status["isDataAvailable"]
-            # The flag is that of the batch before.
+            # While Spark plans, isDataAvailable still belongs to the batch before.
             and not status["message"].startswith(_PLANNING)
         )
         self._is_active = bool(query.isActive)
@@ -114,7 +114,7 @@ class QueryWatch:
 
     def _note(self, found: tuple[Reading, ...]) -> None:
         with self._lock:
-            # Events arrive later than what Spark answers.
+            # Progress events arrive later than the progress that Spark returns.
             if found and (not self._readings or found[0].at >= self._readings[0].at):
                 self._readings = found
 
@@ -171,7 +171,7 @@ def _tables(
         if name.startswith(_CHANGE_LOG)
     }
     others = (name for name in stopped if not name.startswith(_CHANGE_LOG))
-    # In the order in which they were first seen.
+    # Tables in the order in which they were first seen.
     for name in dict.fromkeys([*progress.tables, *others, *logs]):
         each = progress.tables.get(name, TableProgress())
         database, _, table = name.partition(".")

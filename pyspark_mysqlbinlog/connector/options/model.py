@@ -42,7 +42,7 @@ class Options(OptionFields):
     # Which of the servers that `host` names is read; empty if any.
     _server_uuid: str = PrivateAttr("")
 
-    # Only the server decides whether table names are case-sensitive: every method takes it.
+    # Only the server shows whether table names are case-sensitive: every method takes it.
 
     def table_filter(self, case_sensitive: bool) -> TableFilter:
         """Parse `tables` and `excludeTables`; see TableFilter.parse."""
@@ -57,7 +57,7 @@ class Options(OptionFields):
     def table_filter_hashes(self) -> tuple[str, str]:
         """Return the texts of queries of a server and of files that capture the same tables.
 
-        What a checkpoint knows of the tables is complete only for a server.
+        A checkpoint's record of the tables is complete only for a server.
         """
         return self._filter_hash(False), self._filter_hash(True)
 

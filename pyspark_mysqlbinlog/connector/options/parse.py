@@ -69,7 +69,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
 def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
     expects = field_info(name, "expects")
     text = texts[name] if len(texts[name]) <= _MAX_SHOWN_CHARACTERS else texts[name][:77] + "..."
-    # Before an @ may be an account with its password.
+    # The text before an @ may be an account with its password.
     found = "" if name in _SECRETS or (name == "host" and "@" in text) else f", found {text!r}"
     return OptionError(f"option {name}: expected {expects}{found}")
 

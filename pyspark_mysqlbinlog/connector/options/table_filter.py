@@ -76,7 +76,7 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Made by `parse`; picklable; equal if the options are equal.
+    """A filter of tables, made by `parse`; picklable, and equal if the options are equal.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class ColumnFilter:
         *,
         option: str = "excludeColumns",
     ) -> Self:
-        """Parse the option `excludeColumns`, or another one of columns; None excludes nothing.
+        """Parse `excludeColumns`, or another option that lists columns; None excludes nothing.
 
         Column names are case-insensitive, independent of the server's setting for tables.
 

@@ -76,7 +76,7 @@ class Snapshot:
     """The existing rows of the tables, then the end of the binlog."""
 
 
-# What is found in the binlog alone.
+# The start points that are found in the binlog alone.
 PlaceInBinlog = Latest | Earliest | FilePosition | Timestamp | Snapshot
 Place = PlaceInBinlog | ExecutedGtids
 

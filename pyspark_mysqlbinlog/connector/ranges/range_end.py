@@ -47,7 +47,7 @@ class RangeBounds:
         offset: int = 0,
     ) -> None:
         if start.order > end.order:
-            # To read nothing would lose what is there.
+            # Reading nothing would lose changes without an error.
             raise InvalidPositionError(
                 f"the range ends at {end}, before its start, {start}",
                 file=end.file,
@@ -94,7 +94,7 @@ class RangeBounds:
                 self.reached = True
                 return False
             if self._known is not None:
-                # It was a boundary before.
+                # The fingerprint shows that the end was a boundary.
                 raise log_replaced(f"an event begins at {here} and ends after it", *self._place)
             raise InvalidPositionError(
                 f"the end is inside an event that begins at {here}; set a position that SHOW"
@@ -129,7 +129,7 @@ class RangeBounds:
             check_fingerprint(self._end, after_event(head, last), known)
 
     def check_reached(self) -> None:
-        """At the end of the binlog: InvalidPositionError if the range has not ended."""
+        """Raise InvalidPositionError if the binlog has ended before the range."""
         if not self.reached and self._last.order < self._end.order:
             if self._known is not None:
                 raise log_replaced(f"it ends at {self._last}, before it", *self._place)

@@ -46,7 +46,7 @@ __all__ = [
     "unpacked_schemas",
 ]
 
-# By schemaEvolutionMode. The driver handles where addNewColumns stops (see `evolution`).
+# By schemaEvolutionMode. With addNewColumns, the driver stops the stream (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
     "addNewColumns": "rescue",
     "rescue": "rescue",
@@ -207,7 +207,7 @@ def _read_range(
 
 
 def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
-    """Return the log of a range: files as the planner listed them, whatever changed since."""
+    """Return the log of a range: files as the planner listed them, even if they have changed."""
     if partition.log is not None:
         # The files here may differ from those that the planner saw.
         partition.log.check_chain(is_whole=False)
@@ -278,7 +278,7 @@ def _captured_events(
 def _versions(log: Log | None, partition: RangePartition) -> Callable[[str], str]:
     """Return the mapping from a file to the version of the server that wrote it."""
     if isinstance(log, FileLog):
-        # Called at each transaction.
+        # Cached, because it is called at each transaction.
         return lru_cache(maxsize=4)(log.server_version)
     return lambda _: partition.server_version
 

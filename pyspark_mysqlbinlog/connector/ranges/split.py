@@ -180,7 +180,7 @@ def _even(parts: list[RangePlan], target_bytes: int, most: int) -> list[RangePla
     tasks: list[list[RangePlan]] = []
     before, last = 0, -1
     for part in parts:
-        # The range that contains its middle.
+        # A part belongs to the range that contains the middle of the part.
         place = (2 * before + part.log_bytes) * count // (2 * total + 1)
         if place == last:
             tasks[-1].append(part)

@@ -76,7 +76,7 @@ class SubBatchBoundaries:
         self._captured_bytes = 0
         # The last boundary, until more of its file is read.
         self._last: Boundary | None = None
-        # From one thread to another.
+        # Filled by the reading thread, and emptied by the consumer's.
         self._found: deque[Boundary] = deque()
 
     def on_read(

@@ -98,7 +98,7 @@ class RangeTransactions:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._filtering = filtering
-        # A reading that was interrupted would end without an error.
+        # Without the interrupt: an interrupted reading would end without an error.
         self._log: Log = replace(log, interrupt=None) if isinstance(log, ReconnectingLog) else log
         self._new_filter = new_filter
         self._all_counts = all_counts
@@ -217,13 +217,13 @@ class RangeTransactions:
             self._log = self._log.with_file(xa.file)
         begin = self._log.position(xa.file, xa.begin)
         if known is None:
-            # What is rolled back to a savepoint is not known, and mostly it fits.
+            # The parts that were rolled back to a savepoint are unknown; usually all parts fit.
             filtering = self._new_filter()
             again = RangeTransactions(filtering, self._log, self._new_filter)
             for event in self._events(begin, (xa.end, 0)):
                 for _ in again.take(event):
                     pass
-            # Without captured rows that count, it is only the xid.
+            # The entry is only the xid if no captured rows of the transaction count.
             if filtering.pending_xa not in ((str(xa),), (xa.xid,)):
                 raise log_replaced(f"{xa.xid} is not prepared there", xa.file, xa.begin)
             known = again._prepared.get(xa.xid, _Held())
@@ -238,7 +238,7 @@ class RangeTransactions:
         yield from self._captured(self._log.position(first.file, first.start), end, held)
 
     def _captured(self, begin: Position, end: _Place, held: _Held) -> Iterator[Part]:
-        """Yield the captured events of a transaction that count, from where they were lost on."""
+        """Yield the captured events of a transaction that count, from `lost_from` on."""
         assert held.lost_from is not None
         filtering = self._new_filter()
         for event in self._events(begin, end):

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_typed_range", "read_typed_stretches"]
 
-# Of all tables together, if there are several: each has columns in each batch until the batch is
-# split.
+# The limit for all tables together, if there are several: each has columns in each batch until the
+# batch is split.
 _MAX_COLUMNS = 256
 
 

@@ -223,8 +223,8 @@ def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Dd
     """Yield the DDL statements that begin in [start, end)."""
     if end is not None and start >= end:
         return
-    # Of the server that wrote a file, not of the current one. In the middle of a file it is
-    # unknown.
+    # The version of the server that wrote a file, not of the current one. In the middle of a file
+    # it is unknown.
     versions: dict[str, str] = {}
     for event in statement_events(log, start, end):
         here = log.position(event.file, event.start)

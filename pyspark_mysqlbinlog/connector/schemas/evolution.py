@@ -1,4 +1,4 @@
-"""What a query does when a table gets columns that its struct does not contain.
+"""Decides how a query continues when a table gets columns that its struct does not contain.
 
 The struct is fixed when the query is loaded, before Spark knows the checkpoint, so it has the
 server's columns of that time. The tail reaches each new version of a table at its DDL, and checks

@@ -149,7 +149,7 @@ class _Doubts:
         return max(start for start, _ in versions if start <= position)
 
     def doubt_all(self) -> None:
-        """Treat all tables like those with rows."""
+        """Treat all tables as if they had rows."""
         for name in self.guessed.tables():
             if self.rests_on_guess(*name):
                 for start, schema in self.guessed.versions(*name):

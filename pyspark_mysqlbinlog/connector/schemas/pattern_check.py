@@ -72,9 +72,9 @@ def check_patterns(
 def hidden_tables(
     client: ReplicaClient, tables: TableFilter, missing: Collection[Table]
 ) -> list[Table]:
-    """Return those that may exist although the account can't see them, and logs a warning.
+    """Return the tables that may exist although the account can't see them, and log a warning.
 
-    That does no harm if table maps contain the schemas; otherwise none is returned.
+    Such tables can be read if table maps contain the schemas; otherwise none is returned.
     """
     if not _are_described(client):
         return []

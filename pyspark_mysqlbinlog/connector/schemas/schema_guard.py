@@ -64,7 +64,7 @@ class SchemaGuard:
         self._passed: set[bytes] = set()
         # Why tables are unknown that the server was queried for without success.
         self._asked: dict[Table, UnknownSchema] = {}
-        # Those of them that the server shows, with the schema after a later DDL.
+        # Those of these tables that the server shows, with the schema after a later DDL.
         self._shown: set[Table] = set()
 
     def check_table_map(
@@ -122,7 +122,8 @@ class SchemaGuard:
         if history.at(here, *table) is None:
             if found.is_known_later(here, *table):
                 self._shown.add(table)
-            # Not queried again at each of its rows, whatever DDL other tables have.
+            # The server is not queried again at each row of the table, even after DDL of other
+            # tables.
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
             assert isinstance(state, UnknownSchema)

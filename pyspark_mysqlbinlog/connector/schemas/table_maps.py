@@ -1,4 +1,4 @@
-"""The table maps of a log: which tables have rows, and what metadata says of their columns."""
+"""The table maps of a log: which tables have rows, and which metadata their columns have."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Every DDL of every table is followed, captured or not, except for the server's own tables: a RENAME,
 a CREATE TABLE … LIKE or the cut-over of an online schema change turns an uncaptured table into a
 captured one. DDL that can't be followed makes the table unknown from there on, with the reason; at
-a row of it the server is queried, or the stream stops. What a later reading of the server has
-already determined (see `baseline`) is not evaluated again.
+a row of such a table the server is queried, or the stream stops. A statement whose result a later
+query of the server has already determined (see `baseline`) is not evaluated again.
 
 Nothing is concluded from a statement that may have had no effect: CREATE … IF NOT EXISTS defines a
 table's columns only if the table is known not to have existed.
@@ -88,7 +88,7 @@ class SchemaTracker:
     server_default : assume the charset of the session's collation_server for a database whose
         CREATE is not in the log (see inherited_charsets.py, which verifies it).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
-    on_rename : called with each table that gets its name by a statement, and from which position.
+    on_rename : called for each rename, with the position after the statement and the new name.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class SchemaTracker:
             versions = history.versions(*name)
             _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
-            # No row needs the versions before the last; but they show what was renamed.
+            # No row needs the versions before the last one, but they show what was renamed.
             renamed = [each for each in versions if is_dropped(each) and each[0] in came]
             is_within = isinstance(state, TableSchema) and columns <= MAX_UNCAPTURED_COLUMNS
             last = () if is_dropped(versions[-1]) else versions[-1:]
@@ -287,7 +287,7 @@ class SchemaTracker:
             return UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
             return before
-        # The text differs with each statement: it shows since when the current schema is valid.
+        # The reason differs with each statement: it shows since when the current schema is valid.
         return UnknownSchema(f"{ddl.place}, changed it when its columns were not known")
 
     def _failed(self, ddl: _Ddl) -> None:
@@ -304,7 +304,7 @@ class SchemaTracker:
             )
 
     def _maybe_temporary(self, ddl: _Ddl) -> None:
-        """Handle an ALTER or RENAME of tables or of temporary ones that hide them.
+        """Handle an ALTER or RENAME of tables, or of temporary tables that hide them.
 
         The two can't be distinguished. (See `unsafe_events.check_flagged_truncate`. Only MariaDB
         renames temporary tables.)
@@ -389,12 +389,12 @@ class SchemaTracker:
         return known
 
     def _known_charset(self, charset: str | None) -> str | None:
-        """Return the charset to assume for the session's, if the database's is unknown."""
+        """Return the charset to assume for a database of unknown charset, given the session's."""
         return charset
 
 
 def _without_unique_keys(state: State) -> State:
-    """Drop the unique keys, after an index was added or dropped that is not named."""
+    """Return a state without unique keys: a statement added or dropped an unknown index."""
     return replace(state, unique_keys=()) if isinstance(state, TableSchema) else state
 
 

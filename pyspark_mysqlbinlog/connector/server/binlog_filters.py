@@ -75,7 +75,7 @@ class DatabaseFilter:
 
 
 def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
-    """Check with two or three queries; mere suspicions are logged, once per process.
+    """Check the binlog with two or three queries; uncertain findings are logged, once each.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _check_replica(client: ReplicaClient) -> None:
 
 
 def _replica_state(client: ReplicaClient) -> tuple[bool, bool]:
-    """Return whether the server applies another one's changes, and whether it is configured to."""
+    """Return whether the server applies changes of another one, and whether it is set up to."""
     try:
         if client.is_mariadb:
             sources = client.records("SHOW ALL SLAVES STATUS")

@@ -27,7 +27,7 @@ __all__ = ["Grant", "Grants", "like"]
 _SKIPS_GRANTS = 1290  # mysqld --skip-grant-tables: all accounts have all privileges
 _NAME = r"`((?:[^`]|``)*)`"
 _GRANT = re.compile(rf"GRANT (.*?) ON (?:\*\.\*|{_NAME}\.(?:\*|{_NAME})) TO (\S+)", re.DOTALL)
-# Of partial revokes: the database is a name, not a pattern.
+# A line of a partial revoke: the database is a name, not a pattern.
 _REVOKE = re.compile(rf"REVOKE (.*?) ON {_NAME}\.\* FROM ", re.DOTALL)
 _FIRST_WITH_PARTIAL_REVOKES = 8  # MySQL's reference: from 8.0.16 on
 _LISTS_ACTIVE_ROLES = 9  # the first version of MySQL on which it was measured
@@ -88,7 +88,7 @@ class Grant:
         )
 
     def escaped(self) -> Grant:
-        """Return it with its database, which is a name, as the pattern of this name alone."""
+        """Return the grant with its literal database name as a pattern that matches only it."""
         if self.database is None or self.table is not None:
             return self
         return replace(self, database=re.sub(r"[\\%_]", r"\\\g<0>", self.database))

@@ -1,6 +1,6 @@
 """Table schemas from the server's information_schema.
 
-Three SELECTs whatever the number of tables: their default collations, their columns, their unique
+Three SELECTs for any number of tables: their default collations, their columns, their unique
 keys. information_schema opens every table it describes, so a query per table would repeat that
 cost. Types come from COLUMN_TYPE, by the parser of DDL: the other columns differ between versions
 (5.5 has no DATETIME_PRECISION, 8.0 no display widths).

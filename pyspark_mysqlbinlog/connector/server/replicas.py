@@ -17,7 +17,7 @@ _APPLIES = ("Slave_SQL_Running", "Replica_SQL_Running")
 def preferred(settings: ServerSettings) -> ServerSettings:
     """Return settings with the addresses of running replicas first, otherwise in their order.
 
-    Each address is asked. One that does not answer is after those that do.
+    Each address is queried. One that does not answer is after those that do.
     """
     ordered = sorted(settings.each(), key=_rank)
     (host, port), *others = [(one.host, one.port) for one in ordered]

@@ -55,7 +55,7 @@ def check_row_format(client: ReplicaClient) -> None:
 
 
 def check_row_image(client: ReplicaClient) -> None:
-    """Raise BinlogSettingsError if rows in the binlog lack columns, which a mirror needs."""
+    """Raise BinlogSettingsError if rows in the binlog lack columns that a mirror needs."""
     image = client.variable("binlog_row_image")
     # Before 5.6 there is no such variable, and rows are complete.
     if image not in ("FULL", None):

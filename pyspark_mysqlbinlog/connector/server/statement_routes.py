@@ -1,7 +1,7 @@
 """Whether a statement that names no captured table changes one: by a view, trigger or function.
 
 With row format the rows themselves are logged, whatever a statement names. A session with another
-binlog_format has its statements logged instead, and then the server is asked what their tables are.
+binlog_format has its statements logged instead, and then the server is queried for their tables.
 It shows them as they are now: a view or trigger that was dropped since then is not found.
 
 A view shows its definition only to accounts with SHOW VIEW, and a table its triggers only to those
@@ -73,7 +73,7 @@ class StatementRoutes:
         Raises
         ------
         StatementFormatError : it does so through a view or a trigger.
-        MySQLBinlogError : the server cannot be asked.
+        MySQLBinlogError : the server cannot be queried.
         """
         named = {table for table in logged.statement.tables or () if _may_be_route(table)}
         new = named - self._checked
@@ -139,7 +139,7 @@ class StatementRoutes:
             if self._captures(*used):
                 return f"{name} that uses the captured {'.'.join(used)}"
         for used in names_in(text, view[0]):
-            # A column, too, may look like a table: then there is none.
+            # A name may be that of a column: then no such table exists.
             if used != view and client.query(_KIND, used):
                 inner = self._route(client, used, visited)
                 if inner is not None:
@@ -152,7 +152,7 @@ def _may_be_route(table: Table) -> bool:
 
 
 def names_in(text: str, database: str) -> list[Table]:
-    """Return what may be a table in a definition, sorted."""
+    """Return the names in a definition that may be tables, sorted."""
     found = set()
     for groups in _NAME.findall(text):
         first, second = (groups[at].replace("``", "`") or groups[at + 1] for at in (0, 2))

@@ -16,7 +16,7 @@ _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Return what is warned of in the block, which is then not logged."""
+    """Collect the warnings of the block, which are then not logged."""
     collected: list[str] = []
     token = _COLLECTED.set(collected)
     try:
@@ -40,5 +40,5 @@ def _log(text: str) -> None:
 
 
 def forget_warnings() -> None:
-    """Log each warning again."""
+    """Forget which warnings were logged, so that each is logged again."""
     _log.cache_clear()

@@ -67,7 +67,7 @@ class _VisibilityChecks:
 
         A check of an InnoDB table that inspects all transactions is valid for the other tables too.
         """
-        # From then on, for every InnoDB table.
+        # Whether a check was valid for every InnoDB table, so that they need no other.
         is_proven = False
 
         def wait_until_visible(client: ReplicaClient, table: Table) -> None:
@@ -102,7 +102,8 @@ class SnapshotCoordinator:
 
     Attributes
     ----------
-    unknown_rows : records statements, if tables are reloaded automatically.
+    unknown_rows : records statements that make rows unknown; None unless tables are reloaded
+        automatically.
     """
 
     def __init__(self, options: Options, planner: ChunkPlanner, *, case_sensitive: bool) -> None:
@@ -122,7 +123,7 @@ class SnapshotCoordinator:
 
     @classmethod
     def of(cls, options: Options, *, case_sensitive: bool) -> SnapshotCoordinator:
-        """Create it for these options, with a planner that connects on first use."""
+        """Create a coordinator for these options, with a planner that connects on first use."""
         transforms = options.transforms(case_sensitive)
         planner = ChunkPlanner(
             options.server_settings(),
@@ -268,7 +269,8 @@ class SnapshotCoordinator:
         """Return a batch's limits, half for the binlog and half for the tables; None is unlimited.
 
         in_packets : whether the batch is read as IPC messages.
-        sub_batches : sub-batches of the batch, each with what a batch may read of the tables.
+        sub_batches : the number of sub-batches, each with the bytes that a batch may read of the
+            tables.
         """
         options = self._options
         rows = None if most_bytes is None else options.max_rows_per_trigger
@@ -301,7 +303,7 @@ class SnapshotCoordinator:
         return planned
 
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
-        """Start planning what `planned` will be called for."""
+        """Start planning the batch that `planned` will return."""
         self._planner.plan_ahead(_without_places(state), limits)
 
     def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:

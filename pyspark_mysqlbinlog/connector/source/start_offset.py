@@ -189,7 +189,7 @@ def table_checks(
     *,
     knows_ddl: bool = False,
 ) -> Iterator[Callable[[], None]]:
-    """Yield the checks of what the options say about tables, each of which raises.
+    """Yield the checks of the tables in the options; each raises an error if it fails.
 
     history, position : the tables, and where the query begins.
     knows_ddl : `schemaDdl` defines tables there.

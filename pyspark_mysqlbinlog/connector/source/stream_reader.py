@@ -141,7 +141,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         answer, `initialOffset` raises at once without a checkpoint; with one, the stream waits.
         """
         if self._failover.is_possible:
-            # Which of the servers is meant depends on the checkpoint.
+            # The checkpoint determines which of the servers is read.
             self._bound.run_end.is_due = True
             return
         if self._bound.options.path is not None:
@@ -158,7 +158,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _note_run_end(self, end: tuple[Position, Mapping[str, int]]) -> None:
         self._bound.run_end.note(*end)
         if self._tail.current is not None:
-            # Before any later event arrives.
+            # Set the cut before any later event arrives.
             buffer = self._tail.current.buffer
             self._cut_at_run_end(buffer, buffer.tip.position)
 
@@ -181,7 +181,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             offset = Offset.from_dict(start)
             if not self._failover.is_lost(offset):
                 raise
-            # It was lost while it was asked.
+            # The server was lost while it was queried.
             return self._fail_over(offset, limit)
         except (BinlogPurgedError, UnsupportedTransactionError) as error:
             return self._after_loss(Offset.from_dict(start), error)
@@ -191,7 +191,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         offset = bound.offsets.parse(start)
         bound.bind(offset)
         if not self._tail.reads(offset) and self._failover.is_lost(offset):
-            # Nothing can be asked, and nothing has been read ahead.
+            # The server cannot be queried, and nothing has been read ahead.
             return self._fail_over(offset, limit)
         if (moved := self._failover.after_replay(offset)) is not None:
             return moved.to_dict()
@@ -199,7 +199,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             known = bound.gaps.without_purged(offset)
             if known != offset:
                 return known.to_dict()
-        # Before the tail starts: it must not pass a boundary at the target.
+        # Determine the run's end before the tail starts: the tail must not pass a boundary there.
         if bound.run_end.is_due:
             self._note_run_end(bound.server.end())
         if not self._batch_zero_done:
@@ -228,7 +228,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             and bound.snapshot.reads_exactly(load, buffer.tip.history)
             and not bound.server.end_of_log(offset).is_in_sequence_of(position)
         ):
-            # Its position would be in a later sequence: the stream must get there first.
+            # The exact position would be in a later sequence, which the stream must reach first.
             may_load = False
             if target is not None and target.is_in_sequence_of(position):
                 self._note_run_end(bound.server.end())
@@ -239,7 +239,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             boundary = boundary or bound.offsets.boundary(offset, bound.snapshot.at)
             return bound.offsets.at_end(offset, boundary, load).to_dict()
         if target is not None and target < position and self._initial is None:
-            # To wait for nothing would end the query as if it had succeeded. (A start that was
+            # Without this error the query would end as if it had succeeded. (A start that was
             # resolved in this run may be after the target.)
             bound.server.check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
@@ -256,7 +256,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                     tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
                 )
             )
-        # Otherwise this batch changes the snapshot's state: chunks recorded there are dropped.
+        # If it is not settled, this batch changes the snapshot's state: recorded chunks are
+        # dropped.
         is_settled = load == offset.snapshot_state and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
@@ -325,7 +326,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 raise error
             after = partial(self._bound.snapshot.after_gap, reloads=self._bound.reloads_after_gap)
             moved = self._bound.gaps.after(offset, error, after)
-            # It may be in the lost part.
+            # The run's end may be in the lost part.
             self._bound.run_end.forget()
         self._moved_at = monotonic()
         return moved.to_dict()
@@ -355,7 +356,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # As the tail saw it: the binlog may have been replaced since; the next tail detects that.
         begin, fingerprint = tail.next_sequence
         last = tail.buffer.tip
-        # What is valid there is valid from the beginning, in positions of either sequence.
+        # The schemas at the end are valid from the beginning, in positions of either sequence.
         history = last.history.from_position(last.position).until(BEGINNING)
         LOGGER.warning(
             "the server's binlog has another base name, or its numbers restarted: after %s"
@@ -402,12 +403,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the tail's position and the sink's lag, for the query's progress.
 
-        Short, without the schemas. Spark calls this with each offset: answered from memory.
+        The result is short (no schemas) and comes from memory, because Spark calls this with each
+        offset.
         """
         return self._tail.report()
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Release what is delivered."""
+        """Release everything up to the end of a delivered batch."""
         offset = Offset.from_dict(end)
         if self._tail.current is not None and self._tail.reads(offset):
             self._tail.current.buffer.release(offset.position)

@@ -1,7 +1,7 @@
 """The executor's part of a batch or a stream: to read one task.
 
-A reader is pickled as a `TaskReader`. Else each of Spark's Python workers would import what plans
-the tasks: the tail, the snapshot's planner and the SQL of the server's tables.
+A reader is pickled as a `TaskReader`. Otherwise each of Spark's Python workers would import the
+code that plans the tasks: the tail, the snapshot's planner and the SQL of the server's tables.
 """
 
 from __future__ import annotations

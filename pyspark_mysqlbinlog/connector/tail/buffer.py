@@ -7,8 +7,8 @@ Small transactions are gathered into one span up to a granularity, so the index 
 transaction of that size starts a span of its own. If there are too many spans the tail waits. So
 memory is bounded by bytes and by number of spans, whatever the backlog and the largest transaction.
 
-Every method takes the lock; the tail calls one per transaction, or one for many adjacent ones. The
-properties return one reference, read without it.
+Every method takes the lock; the tail calls one method per transaction or per run of transactions.
+The properties return a single reference, which is read without the lock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer"]
 
-# DDL statements in one batch; each may add a version of a table to its offset.
+# Maximum DDL statements in one batch: each may add a version of a table to the batch's offset.
 _MAX_DDL_STATEMENTS = 20
 
 
@@ -59,7 +59,7 @@ class LogBuffer:
         self._capacity = capacity
         self._granularity = granularity
         self._most_spans = most_spans
-        # A thread may acquire it repeatedly.
+        # Its lock is reentrant: methods that hold it call each other.
         self._changed = Condition()
         self._spans = SpanIndex()
         self._base = start.position
@@ -179,18 +179,18 @@ class LogBuffer:
 
     @property
     def transaction_parts(self) -> int:
-        """How many parts of the transaction in progress are kept."""
+        """The number of parts that are kept of the transaction in progress."""
         return len(self._transaction or ())
 
     def drop_rows_since(self, mark: int) -> None:
-        """Remove statements of the transaction in progress, after so many of its parts."""
+        """Drop the rows of the transaction in progress after its first `mark` parts."""
         with self._changed:
             if self._transaction is not None:
                 self._transaction = without_rows_since(self._transaction, mark)
                 self._transaction_kept = sum(map(size_of, self._transaction))
 
     def append_again(self, parts: Sequence[Part] | None) -> None:
-        """Add a transaction that was taken before; None leaves it to the executor."""
+        """Add events that were taken before; None if the executor is to fetch them."""
         with self._changed:
             if parts is None:
                 self._transaction = None
@@ -273,12 +273,12 @@ class LogBuffer:
             begin = spans.index_after(start)
             end = len(spans) if until is None else spans.index_after(until)
             if last is not None and spans.index_after(last.position) < end:
-                # Some are after that DDL: the batch ends there, if its limits reach so far.
+                # Spans follow that DDL: the batch ends at the DDL if its limits allow so much.
                 end = spans.index_after(last.position)
                 if max(spans.within(begin, most_bytes, most_rows), begin + 1) >= end:
                     best = last
             if best is None and begin < end:
-                # At least one.
+                # At least one span.
                 end = min(end, max(spans.within(begin, most_bytes, most_rows), begin + 1))
                 best = spans[end - 1].end
             if best is None:
@@ -312,7 +312,7 @@ class LogBuffer:
             return tip
 
     def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
-        """Whether there is more after `start` than one batch may have, or the index can hold."""
+        """Whether more follows `start` than one batch may have, or than the index can hold."""
         with self._changed:
             if self.is_full:
                 return not self._unlimited
@@ -403,7 +403,7 @@ class LogBuffer:
         # The first captured transaction with which the span is long enough.
         long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
         if long_enough < stop:
-            # The sum before it is small, so no other of them can be large.
+            # The transactions before it are shorter than a span in total, so none of them is large.
             last = bisect_right(kept, kept[long_enough], long_enough + 1)
             if last < len(kept):
                 before = ends[last - 2] if last - 1 > at else last_end
@@ -420,7 +420,7 @@ class LogBuffer:
         log_bytes: int,
         boundary_at: Callable[[int], BoundaryState],
     ) -> None:
-        """Do `boundary` for transactions of a run that only extend the open span."""
+        """Add transactions of a run that only extend the open span, as `boundary` would."""
         ends, kept = run.ends, run.kept_until
         self._tip = boundary_at(ends[stop - 1])
         if kept[stop] == kept[at]:

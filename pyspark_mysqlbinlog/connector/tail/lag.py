@@ -1,10 +1,10 @@
 """The stream's lag behind its server, in bytes of binlog and in seconds, from memory.
 
-Spark asks with every offset, every few milliseconds, so everything slow is done before. The tail
-reports how far it has read, and the times of the captured transactions. The end of the server's
-binlog is usually known from the same connection: a heartbeat means that there is nothing more, and
-so do events that were logged just now. Only if neither has arrived for some seconds, as in a
-backlog, a thread queries it over a connection of its own, and closes it.
+Spark requests the lag with every offset, every few milliseconds, so slow work is done in advance.
+The tail reports how far it has read, and the times of the captured transactions. The end of the
+server's binlog is usually known from the same connection: a heartbeat means that there is nothing
+more, and so do events that were logged just now. Only if neither has arrived for some seconds, as
+in a backlog, a thread queries it over a connection of its own, and closes it.
 
 Unknown values are None: the end of the binlog, if it was not reported for a while, and the bytes
 between two files if the size of one is missing.
@@ -53,7 +53,7 @@ class EndOfLog:
 
 
 class Lag:
-    """What is known of the tail's position and of the binlog's end.
+    """The tail's position and the end of the binlog, as far as they are known.
 
     Written by the tail's thread and by queries of the server; read by Spark's calls.
 
@@ -79,7 +79,7 @@ class Lag:
         self._connected_at = 0.0
         # The server's clock minus the local one.
         self._skew: float | None = None
-        # Of each file except the last, by number.
+        # The size of each file except the last, by number.
         self._sizes: dict[int, int] = {}
         # The numbers of all files in the server's last answer, ascending.
         self._numbers: tuple[int, ...] = ()
@@ -96,7 +96,10 @@ class Lag:
             self._skew = server_seconds - self._connected_at
 
     def on_scanned(self, scanned: Position, seconds: int, *, between: bool) -> None:
-        """Record events up to `scanned`, the last logged at `seconds`; `between` transactions?"""
+        """Record events up to `scanned`, the last of which was logged at `seconds`.
+
+        between : whether `scanned` is between two transactions.
+        """
         with self._lock:
             self._scanned = scanned
             if between:
@@ -109,7 +112,8 @@ class Lag:
         with self._lock:
             self._captured.append((end, seconds))
             if len(self._captured) > _MAX_TIMES:
-                # The first one counts; of two merged ones, the later one's time is kept.
+                # The first one is kept, because its time counts. A dropped one is merged into the
+                # next one.
                 self._captured = deque(list(self._captured)[::2])
 
     def file_ended(self, number: int, size: int) -> None:
@@ -202,7 +206,7 @@ class Lag:
             self._at_end = end.observed_at
 
     def _look_at_the_time(self, now: float) -> None:
-        """Treat an event that was logged just now as the end."""
+        """Treat an event that was logged just now as the end of the binlog."""
         if self._skew is None or abs(now + self._skew - self._time) > _CURRENT_SECONDS:
             return
         if self._end is None or self._end.position <= self._scanned:
@@ -252,8 +256,8 @@ class Lag:
         if self._captured:
             since = self._captured[0][1] - skew
         else:
-            # It is not read yet: it is after the last event, and after the moment when there was
-            # nothing more.
+            # The oldest missing change is not read yet. It was logged after the last event, and
+            # after the moment when the tail was last at the end.
             known = [self._at_end] if self._at_end is not None else []
             known += [self._time - skew] if self._time else []
             if not known:

@@ -85,14 +85,14 @@ class LogTail(ABC):
     @property
     def scanned(self) -> Position:
         """The end of the last event read: at or after the buffer's tip."""
-        # The tail's thread may remove it concurrently.
+        # Read once: the tail's thread may replace it concurrently.
         walk = self._walk
         return self._start.position if walk is None else walk.scanned
 
     def renamed(self, start: Position, end: Position) -> frozenset[Table]:
-        """Return captured tables renamed to after `start`, up to `end`; call in binlog order.
+        """Return captured tables that got their names after `start`, up to `end`, by a rename.
 
-        Drops what is before `start`.
+        Call it in binlog order: it drops everything before `start`.
         """
         # The tail's thread may add entries concurrently.
         for place in [place for place in tuple(self._renamed) if place[0] <= start]:
@@ -120,7 +120,7 @@ class LogTail(ABC):
         except MySQLBinlogError as error:
             self.buffer.set_error(error)
         except BaseException as error:
-            # Whatever it is, the query must fail with it instead of waiting for an ended thread.
+            # The query must fail with any error, instead of waiting for a thread that has ended.
             self.buffer.set_error(
                 MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}")
             )
@@ -137,7 +137,7 @@ class LogTail(ABC):
 
     @staticmethod
     def _take(found: Run | Event, walk: TransactionScanner, scanner: LogScanner | None) -> None:
-        """Take what was read next."""
+        """Pass a run or an event on to the transaction scanner."""
         if isinstance(found, Run):
             walk.take_run(found)
             return

@@ -49,7 +49,7 @@ class PreparedTransactions:
         if self._size <= _MAX_BYTES:
             return
         for oldest, (_, count, size) in [*self._kept.items()]:
-            # Its rows still count.
+            # The number of its rows still counts.
             self._kept[oldest] = None, count, 0
             self._size -= size
             if self._size <= _MAX_BYTES:

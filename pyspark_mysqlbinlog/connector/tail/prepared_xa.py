@@ -197,7 +197,7 @@ class PreparedXaSearch:
             elif event.type in OPERATIONS:
                 table_id = table_id_of(event.body)
                 if table_id not in DUMMY_TABLE_IDS or table_id in captured:
-                    # Without table map: the reading of its rows reports it.
+                    # If the table map is missing, reading the rows reports it.
                     name = captured.get(table_id, ("", ""))
                     tables |= set() if name is None else {name}
             state.follow(event, _statement(event) if event.type == _QUERY else None)
@@ -226,7 +226,7 @@ class PreparedXaSearch:
                 )
 
     def _statements(self, begin: Position) -> Iterator[Event]:
-        """Yield a file's events before the boundary, including all that are not rows."""
+        """Yield a file's events before the boundary; the compiled scan may omit rows events."""
         if implementation() == "python":
             yield from self._inside(self.log.events(begin), begin)
             return
@@ -255,7 +255,7 @@ def search_before_range(
     captures: Callable[[str, str], bool],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Callable[[str, Event], PreparedXa | None] | None:
-    """Return the search for a range of a stream; in a batch read of files, the planner did it."""
+    """Return the search for a range; None in a batch read of files: the planner has searched."""
     if isinstance(log, FileLog) and log.pattern:
         pattern = log.pattern
 

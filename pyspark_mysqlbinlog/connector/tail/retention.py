@@ -51,7 +51,7 @@ def begun_at(settings: ServerSettings, file: str) -> int | None:
 
 
 class RetentionWatch:
-    """Asks the server at each connection of the tail, and once a minute over another one; warns.
+    """Queries the server at each connection of the tail and once a minute, and warns.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class RetentionWatch:
         self._is_low = False
         # A file, and when it was begun.
         self._begun: tuple[str, int] | None = None
-        # The tail's thread may ask at the same time.
+        # The tail's thread may call `ask` at the same time.
         self._lock = Lock()
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="mysqlbinlog-retention", daemon=True)
@@ -92,7 +92,7 @@ class RetentionWatch:
                 self.ask(client)
 
     def ask(self, client: ReplicaClient) -> None:
-        """Ask the server; warn if less than `warn_below` is left, and was not at the last time."""
+        """Query the server; warn when the part that is left falls below `warn_below`."""
         with self._lock:
             self._ask(client, self._needed())
 
@@ -104,7 +104,7 @@ class RetentionWatch:
             self.left, self.seconds_left, self._is_low = None, None, False
             return
         if position.file not in files:
-            # The tail reports it.
+            # The tail reports the missing file.
             self.left = self.seconds_left = 0.0
             return
         closed = self._time_of(files[files.index(position.file) + 1])

@@ -1,7 +1,7 @@
 """Spans in binlog order, with prefix sums, so that limits are found by bisection.
 
-An index may have tens of thousands of spans while the tail is far ahead, and Spark asks every few
-milliseconds.
+An index may have tens of thousands of spans while the tail is far ahead, and Spark requests an
+offset every few milliseconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SpanIndex:
         self._fill(())
 
     def _fill(self, spans: Iterable[Span]) -> None:
-        # Those before `_first` are released, and removed in bulk.
+        # Spans before `_first` are released, and removed in bulk.
         self._first = 0
         self._spans: list[Span] = []
         self._ends: list[Position] = []

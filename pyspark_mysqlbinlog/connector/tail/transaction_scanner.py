@@ -1,6 +1,6 @@
 """Scan of a binlog for transaction boundaries, into a buffer.
 
-The tail scans a server's binlog this way, and a batch read its files, to split them between
+The tail scans a server's binlog this way. A batch read scans its files, to split them between
 transactions. The caller determines the source of the events, and the end.
 """
 
@@ -158,7 +158,8 @@ class TransactionScanner:
             number, history, gtids = end.number, self.history, self._gtids
             pending_xa = self._filtering.pending_xa
 
-            # Most runs have captured rows to their end, which is then asked for several times.
+            # Cached, because most runs have captured rows up to their end, which is requested
+            # repeatedly.
             @cache
             def boundary_at(pos: int) -> BoundaryState:
                 known = after_event(self._head, run, pos)
@@ -228,11 +229,11 @@ class TransactionScanner:
             self._lag.on_scanned(end, event.timestamp, between=filtering.between_transactions)
 
     def _decide(self, outcome: Outcome, end: Position) -> None:
-        """Keep what counts of the transaction in progress, or of one that was prepared."""
+        """Keep the events that count, of the transaction in progress or of a prepared one."""
         if isinstance(outcome, SavepointSet):
             self._marks[outcome.name] = self._buffer.transaction_parts
         elif isinstance(outcome, RolledBack):
-            # A range that began inside would not know what it must leave out.
+            # A range that began inside the transaction would not know which events to leave out.
             self._pieces.clear()
             self._has_rollback = True
             if outcome.to is None:
@@ -304,7 +305,7 @@ class TransactionScanner:
             return
         events = self._filtering.prelude()
         if sum(HEADER_LENGTH + len(event.body) for event in events) > _MAX_PRELUDE_BYTES:
-            return  # a statement with a huge text of its own: not even packed, at each rows event
+            return  # the statement has a huge text: do not pack it at each rows event
         prelude = tuple(pack_events(events))
         offset = _offset_after(found)
         pending_xa, before = self._filtering.pending_xa, self._outer if offset else found
@@ -327,8 +328,9 @@ class TransactionScanner:
 def _log_bytes(event: Event) -> int:
     """Return the bytes of an event in the binlog; inside a payload, those of its stream.
 
-    So limits and splits count what is decoded: a payload may be a hundredth of its stream. Small
-    ones, which the compiled scan passes whole, count with their bytes in the binlog.
+    So limits and splits count the bytes that are decoded: a payload may be a hundredth of its
+    stream. Small payloads, which the compiled scan passes whole, count with their bytes in the
+    binlog.
     """
     if event.offset is None:
         return event.end - event.start

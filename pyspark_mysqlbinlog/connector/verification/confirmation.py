@@ -7,17 +7,17 @@ that both sides are comparable:
 1. The newest version of the Delta table is selected. It is complete up to a position A.
 2. The end of the binlog, B, is read, then the candidates' rows on the server, of which each SELECT
    sees everything before B (see snapshot/visibility/watermark.py), then the end of the binlog
-   again, C. What the SELECTs and the Delta table have is before C.
+   again, C. Everything in the SELECTs and in the Delta table is before C.
 3. The binlog from the smaller one of A and B to C is read. If it does not change a row, the row was
    the same on the server all the time. If Delta's row is another one, it is a difference.
 4. If it does, its images show how the row was at A (see `logged_states`). If Delta's row is the
    same, both are equal, and the change is on its way. If it is another one, it is a difference,
    provided that its `_seq` is before A, because a snapshot writes rows that are newer than A.
 
-Other rows are tried again, because the mirror continues, until the time is over: then it is open
-whether they differ. These are rows that Delta lacks and the binlog changes, changed rows of a table
-without a key, and all rows after a statement without row images. Nothing is assumed about the
-mirror: it may run, lag, or be stopped.
+Other rows are tried again, because the mirror continues, until the time is over; then it remains
+unknown whether they differ. These are rows that Delta lacks and the binlog changes, changed rows of
+a table without a key, and all rows after a statement without row images. Nothing is assumed about
+the mirror: it may run, lag, or be stopped.
 
 Rows without a key are counted. A count is the server's at one moment between B and C, because one
 SELECT reads the table, and the same proof holds for all copies of a row.
@@ -133,7 +133,7 @@ class Confirmation:
         self._check_log(applied, before)
         listed: list[Any] = candidates.column(KEY).to_pylist()
         wanted = set(listed)
-        # Of others only the digests are kept.
+        # Values are kept for rows that may be shown; for the others, only digests.
         sampled = set(listed[: 10 * (self._shown - len(found.shown))])
         on_delta = _Rows.read(self._delta_rows(candidates), server.key, wanted, sampled)
         on_server = _Rows.read(self._server_rows(candidates), server.key, wanted, sampled)
@@ -161,14 +161,14 @@ class Confirmation:
         found.left = candidates.filter(is_left)
 
     def _at_place(self, digest: bytes, logged: LoggedStates) -> Counter[bytes] | None:
-        """Return a changed row as it was where the Delta table is complete; None if not known."""
+        """Return a changed row as it was at the Delta table's position; None if that is unknown."""
         if logged.is_unknown or not self._server.key:
             return None
         row = logged.at_place(digest)
         return Counter() if row is None else Counter([row])
 
     def _check_log(self, applied: Position, like: Position) -> None:
-        """MirrorError unless the binlog still has what the Delta table has from it."""
+        """Raise MirrorError unless the binlog is still the one of the Delta table's rows."""
         if applied != self._checked:
             name, target = self._server.schema.full_name, self._delta.target
             check = LogIdentityCheck(name, target, self._fingerprint_at, RELOAD_HINT)
@@ -233,7 +233,7 @@ class _Rows:
 
     Attributes
     ----------
-    copies : how often each row is there, by its digest; see `of`.
+    copies : the number of copies of each row, by its digest; see `of`.
     rows : the values of some.
     newest : on the side of Delta, the packed position of each row's last change.
     """
@@ -243,7 +243,7 @@ class _Rows:
     newest: dict[bytes, int]
 
     def of(self, digest: bytes) -> Counter[bytes]:
-        """Return how often each row with this key is there, by its digest."""
+        """Return the number of copies of each row with this key, by the row's digest."""
         return self.copies.get(digest, _NO_ROWS)
 
     @classmethod
@@ -274,7 +274,7 @@ class _Rows:
 
 
 def _without_seq(rows: pa.Table) -> tuple[pa.Table, list[int] | None]:
-    """Return rows without their `seq`, and its packed position of each."""
+    """Return rows without `seq`, and the packed position of each; None if they have no `seq`."""
     if SEQ not in rows.column_names:
         return rows, None
     places: list[Any] = packed_positions(rows.select([SEQ]).rename_columns(["seq"])).to_pylist()
@@ -295,7 +295,7 @@ def _condition(candidates: pa.Table) -> Any:
 
 
 def _possible(part: pa.Table, candidates: pa.Table) -> pa.Table:
-    """Return the rows that may be candidates: digests of all would take longer."""
+    """Return the rows that may be candidates: digests of all rows would take longer."""
     for name in candidates.drop([KEY]).column_names:
         values: Any = candidates.column(name)
         if pa.types.is_string(values.type):

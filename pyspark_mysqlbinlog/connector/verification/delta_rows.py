@@ -44,7 +44,7 @@ class DeltaRows:
         self._name = name
         self._target: DeltalakeTarget | None = None
         self.pin()
-        # Before the server's rows are read, which may take long.
+        # Fail before the server's rows are read, which may take long.
         self._dataset()
 
     def pin(self) -> None:
@@ -108,7 +108,7 @@ class DeltaRows:
         return position_of(place, like)
 
     def check_columns(self, expected: pa.Schema) -> None:
-        """MirrorError unless it has these columns."""
+        """Raise MirrorError unless the table has these columns."""
         columns = self.target.columns()
         held = {} if columns is None else {each.name: each.type for each in columns}
         held.pop(SEQ, None)

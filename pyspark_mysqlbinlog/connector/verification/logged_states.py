@@ -16,7 +16,7 @@ class Image(NamedTuple):
     ----------
     place : packed position of the change.
     row : its number there.
-    is_after : whether the row was so after the change; otherwise before it.
+    is_after : whether the image shows the row after the change; otherwise before it.
     digest : of the row.
     """
 
@@ -57,10 +57,10 @@ class LoggedStates:
         return self.is_unknown or key in self._before or key in self._after
 
     def at_place(self, key: bytes) -> bytes | None:
-        """Return the digest of a changed row as it was at the position; None if it was not there.
+        """Return the digest of a changed row as it was at the position; None if it did not exist.
 
-        The first image from there on is of the row before its next change, unless that inserts it.
-        Otherwise the last image shows what its last change has left.
+        The first image after the position shows the row before its next change, or that the change
+        inserts it. If there is none, the last image shows the result of the last change.
         """
         if (image := self._after.get(key)) is not None:
             return None if image.is_after else image.digest

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.verification.digests import KEY
 
 __all__ = ["HashPartitions", "partition_count"]
 
-# Of a partition's digests and keys, both sides together.
+# The bytes of a partition's digests and keys, of both sides together.
 _PARTITION_BYTES = 64 << 20
 # Two digests, and what Arrow adds.
 _ROW_BYTES = 40

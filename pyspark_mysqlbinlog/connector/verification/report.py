@@ -64,7 +64,7 @@ def _shown(value: Any) -> str:
 
 
 def as_json(result: TableResult) -> str:
-    """One line; docs/reference/command-line.md lists its fields."""
+    """Return one line; docs/reference/command-line.md lists its fields."""
     fields: Mapping[str, Any] = {
         "table": result.name,
         "rows": result.rows,

@@ -1,4 +1,4 @@
-"""What a comparison found."""
+"""The results of a comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.names import Table
 __all__ = ["KINDS", "Difference", "Kind", "TableResult"]
 
 Kind = Literal["missing", "extra", "different", "duplicate"]
-# Each with what the text output says of it.
+# Each kind, with its words in the text output.
 KINDS: Mapping[Kind, str] = {
     "missing": "missing in Delta",
     "extra": "extra in Delta",
@@ -28,7 +28,7 @@ class Difference:
     ----------
     row : its key's values; all values of a row without a key.
     columns : which of its values differ.
-    server, delta : how often the row is there, if its table has no key.
+    server, delta : the number of copies of the row, if its table has no key.
     """
 
     kind: Kind

@@ -1,7 +1,7 @@
 """One MySQL table: its rows in the form of its Delta table, and the changes of them in the binlog.
 
-The rows take the way of a snapshot, and changes that of a mirror's batch, so that each value is
-converted as the mirror converts it.
+Rows are read as a snapshot reads them, and changes as a mirror's batch reads them, so that each
+value is converted as the mirror converts it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["ComparedServer", "ServerTable"]
 
 # Rows that are converted and digested at once.
 _BATCH_ROWS = 1 << 15
-# After these a plan is waited for again.
+# The time limit of one wait for the planner, which is then called again.
 _PLANNING_SECONDS = 60.0
 # Conditions in one transaction, of a thousand keys each.
 _MAX_SELECTIONS = 100
@@ -109,7 +109,7 @@ class ServerTable:
         return self._reader.schema
 
     def check_unchanged(self) -> None:
-        """SchemaChangedError if the table was altered since the comparison began."""
+        """Raise SchemaChangedError if the table was altered since the comparison began."""
         with ReplicaClient.connect(self._options.server_settings()) as client:
             case_sensitive = self._server.facts.case_sensitive
             now = read_table_schema(client, self.name, case_sensitive=case_sensitive)
@@ -125,7 +125,7 @@ class ServerTable:
             return current_position(client)
 
     def chunks(self, parallel: int) -> Iterator[Chunk]:
-        """Yield chunks that have all rows, at first small ones.
+        """Yield chunks that together have all rows; the first ones are small.
 
         parallel : how many are read at the same time.
         """
@@ -148,7 +148,7 @@ class ServerTable:
                     yield from state.chunks
 
     def rows(self, chunk: Chunk) -> Iterator[pa.Table]:
-        """Yield a chunk's rows; those of a table without a key are read once, or not at all."""
+        """Yield a chunk's rows; a table without a key is not read again after an error."""
         conditions: Mapping[Table, str] = (
             {} if self._condition is None else {self.name: self._condition}
         )
@@ -187,7 +187,7 @@ class ServerTable:
     def logged(
         self, start: Position, end: Position, place: int, wanted: set[bytes]
     ) -> LoggedStates:
-        """Return what the binlog between two positions says of some rows.
+        """Return the states of some rows, according to the binlog between two positions.
 
         place : packed position at which the rows' states are of interest.
         wanted : digests of keys, or of whole rows if the table has no key.

@@ -278,7 +278,7 @@ def _read_whole(
 
 
 def _first(parts: Iterator[pa.Table]) -> tuple[pa.Table | None, int]:
-    """Return the candidates that are confirmed, and how many others there are."""
+    """Return the candidates to confirm, at most MAX_CANDIDATES, and the number of the others."""
     kept: list[pa.Table] = []
     count = more = 0
     for part in parts:
@@ -291,7 +291,7 @@ def _first(parts: Iterator[pa.Table]) -> tuple[pa.Table | None, int]:
 
 
 def _check_key(schema: TableSchema) -> None:
-    """MirrorError if a column of the key is excluded: a mirror stops such a table."""
+    """Raise MirrorError if a column of the key is excluded: a mirror stops such a table."""
     missing = {*schema.row_key} - {column.name for column in schema.columns}
     if missing:
         raise MirrorError(

@@ -35,9 +35,8 @@ __all__ = [
     "table_id_of",
 ]
 
-# The id of "no table": 0x00ffffff in MySQL's documentation, all bits set in older servers. Its rows
-# events only end a statement.
-# with it only end a statement.
+# The id of "no table": 0x00ffffff in MySQL's documentation, all bits set in older servers. Rows
+# events with this id only end a statement.
 DUMMY_TABLE_IDS = frozenset({0xFFFFFF, 0xFFFFFFFFFFFF})
 
 TABLE_ID_LENGTH = 6

@@ -164,7 +164,7 @@ class TransactionState:
 
 
 class TransactionContext:
-    """Transaction and statement data that the rows of a binlog contain.
+    """Transaction and statement data for the rows of the current event.
 
     Attributes
     ----------

@@ -11,10 +11,11 @@ decodes no row images.
 `TransactionState` tracks the state within the transaction; `unsafe_events` has the checks that stop
 the stream.
 
-What is kept of a transaction may not count: XA prepares it, and it is decided later, or it is
-rolled back, to a savepoint or completely. `outcome` has that, and the caller holds the events while
-`is_held`. A rollback is in the binlog only if the transaction dropped a temporary table, or on
-MariaDB. Rows of tables that are not transactional are never in such a transaction: with row format,
+Kept events of a transaction may turn out not to be delivered: XA prepares the transaction, and a
+later statement commits it or rolls it back; or it is rolled back, to a savepoint or completely.
+`outcome` reports these decisions, and the caller holds the events while `is_held` is true. A
+rollback is in the binlog only if the transaction dropped a temporary table, or on MariaDB. Rows of
+tables that are not transactional are never in a transaction that is rolled back: with row format,
 the server writes them into a transaction of their own, which ends in COMMIT (measured on 5.6.24,
 5.7.41, MariaDB 10.11 and 11.8; 9.7.4 logs no rollback).
 """
@@ -161,17 +162,17 @@ class EventFilter:
         self._check_others = check_others
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
-        # Those with captured rows whose tables the server may not lock any more.
+        # Prepared XA transactions with captured rows whose tables the server may no longer lock.
         self._unlocked = _with_rows(pending_xa)
         self._earlier_xa = earlier_xa or unsafe_events.check_unknown_xid
-        # Read after each event, unlike the transaction's.
+        # Results of the last event, which callers read.
         self.ended = False
         self.statement: LoggedStatement | None = None
         self.outcome: Outcome | None = None
         self.pending_xa = pending_xa
         self.written_by(server_version)
         self._transaction = TransactionState()
-        # It is prepared at its end, or committed in one phase.
+        # The transaction in progress is an XA transaction: prepared, or committed in one phase.
         self._is_xa = False
         # The transaction in progress comes from a payload.
         self._is_in_payload = False
@@ -202,7 +203,7 @@ class EventFilter:
 
     @property
     def is_held(self) -> bool:
-        """Whether captured events of the transaction in progress may turn out not to count."""
+        """Whether captured events of the transaction in progress may still be rolled back."""
         return self._is_xa or bool(self._transaction.savepoints)
 
     @property
@@ -248,10 +249,11 @@ class EventFilter:
 
         Parameters
         ----------
-        new_ids : tables that these announced.
+        new_ids : ids of the tables that these table maps announced, and whether they are captured.
         statement : text and table maps of the statement in progress, without those before the
             scan, unless `is_new_statement`.
-        text_waits, text : the statement's text has not been kept yet; None: the earlier one.
+        text_waits : the statement's text has not been kept yet.
+        text : that text; None if it came before the scan.
         """
         self.statement = self.outcome = None
         self.ended = False
@@ -278,7 +280,7 @@ class EventFilter:
             raise error.with_location(event.file, event.start) from None
 
     def _feed_inner(self, event: Event) -> list[Event]:
-        """Feed an event of a payload, which must be a whole transaction but for its GTID."""
+        """Feed an event of a payload, which must be a whole transaction except for its GTID."""
         if not event.offset:
             unsafe_events.check_payload_begins(self._transaction, event)
         self._is_in_payload = True
@@ -471,14 +473,14 @@ class EventFilter:
             self.outcome = RolledBack(name)
 
     def _rolled_back(self) -> list[Event]:
-        """End a transaction of which nothing counts."""
+        """End a transaction that is rolled back completely."""
         if self._kept_rows_events:
             self.outcome = RolledBack()
         self._forget()
         return []
 
     def _end(self, event: Event) -> list[Event]:
-        """Keep a transaction's last event if any other of it was kept."""
+        """End a transaction, and keep its last event if any other event of it was kept."""
         kept = [event] if self._transaction.in_group and not self._frame else []
         self._forget()
         return kept

@@ -38,7 +38,7 @@ _GTIDS = frozenset(
         EventType.MARIADB_GTID_EVENT,
     }
 )
-# The events of a transaction that are not of one of its statements.
+# Types of the events of a transaction that do not belong to one of its statements.
 _FRAME = _GTIDS | {EventType.QUERY_EVENT}
 _PREPARED = re.compile(r"(X'[0-9a-f]*',X'[0-9a-f]*',\d+) (.+):(\d+)-(\d+)", re.DOTALL)
 
@@ -85,9 +85,9 @@ class SavepointSet:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """Captured rows of this transaction do not count.
+    """Captured rows of this transaction are rolled back, so they are not delivered.
 
-    to : those since this savepoint; None for all of them.
+    to : the savepoint since which rows are rolled back; None for all rows.
     """
 
     to: str | None = None
@@ -95,7 +95,7 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """This transaction is prepared: its captured rows count if it is committed later."""
+    """This transaction is prepared: its rows are delivered if it is committed later."""
 
     xa: PreparedXa
 
@@ -122,8 +122,8 @@ class XaCommitted:
     def placed(self, parts: Iterable[Part]) -> Iterator[Part]:
         """Yield the transaction's captured events at their place in the commit order.
 
-        Its GTID is that of the XA COMMIT, so that a GTID set that contains the commit of rows says
-        whether they were delivered.
+        Their GTID is that of the XA COMMIT. Therefore, a GTID set with this GTID shows that the
+        rows were delivered.
         """
         place = CommitPlace(self.event.file, self.event.start, self.xa.begin)
         if self.gtid is not None:
@@ -137,13 +137,13 @@ class XaCommitted:
             elif part.type not in _GTIDS:
                 yield part._replace(committed=place)
                 if part.offset is None:
-                    # What MariaDB compresses may have more rows than bytes in the binlog.
+                    # An event that MariaDB compresses may have more rows than bytes in the binlog.
                     longer = HEADER_LENGTH + len(part.body) - (part.end - part.start)
                     place = place._replace(begin=place.begin - max(longer, 0))
 
 
 def size_of(part: Part) -> int:
-    """Return its packed bytes."""
+    """Return the number of bytes that events take when packed."""
     if isinstance(part, PackedEvents):
         return len(part.block.data)
     return HEADER_LENGTH + len(part.body)

@@ -252,7 +252,7 @@ cdef class DecodeLoop:
         self.mapped_file = None
 
     def describe_envelope(self, int epoch, bytes top, bytes seq, bytes source):
-        """Set `seq.epoch` and the columns: a `Field` each, of the batch and of two structs."""
+        """Set `seq.epoch`, and the `Field` of each column of the batch, `seq` and `source`."""
         cdef Envelope* envelope = &self.loop.get().envelope
         envelope.epoch = epoch
         envelope.top = list(top)
@@ -260,7 +260,10 @@ cdef class DecodeLoop:
         envelope.source = list(source)
 
     def add_table(self, size_t side, list columns):
-        """Payload struct: add a table to side 0 (before) or 1, as (name, `Out`, scale) each."""
+        """Payload struct: add a table to side 0 (before) or 1 (after).
+
+        `columns`: (name, `Out`, scale) of each column.
+        """
         cdef TableRows* rows = &self.loop.get().side(side).add_table()
         for name, code, scale in columns:
             add_column(rows[0], code, scale, <string>(name.encode()))

@@ -277,8 +277,10 @@ cdef class Scanner:
     # --- inside a transaction
 
     def statement(self):
-        """(position after it, header and body) of the text and table maps of the statement in
-        progress; without `new_statement`, only of those added to it.
+        """Return (position after it, header and body) of each text and table map of the statement.
+
+        This is the statement in progress. If it began before the chunk (see `new_statement`), only
+        the events in the chunk are returned.
         """
         self._check_chunk()
         cdef const vector[Segment]* found = &self.native.statement()
@@ -297,7 +299,7 @@ cdef class Scanner:
 
     @property
     def text_waits(self):
-        """Whether its text has not been passed on: no captured table has come."""
+        """Whether its text has not been kept, because no captured table has been announced."""
         return self.native.text_waits()
 
     @property

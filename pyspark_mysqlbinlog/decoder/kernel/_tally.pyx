@@ -65,7 +65,7 @@ cdef class Tally:
         self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), index, stored)
 
     def forget_ids(self):
-        """Forget which tables the ids stand for: a new file begins."""
+        """Forget the table maps of all ids, because a new file begins."""
         self.native.forget_ids()
 
     def scan(self, data, size_t at, int64_t pos, *, bint packets, size_t trailer,
@@ -107,7 +107,7 @@ cdef class Tally:
         return self.native.ended().size() // 5
 
     def take_ended(self):
-        """Return begin, bytes, rows, events and time of each of them, as int64 one after another."""
+        """Return begin, bytes, rows, events and time of each ended transaction, as int64 values."""
         cdef vector[int64_t]* ended = &self.native.ended()
         cdef bytes taken = (<const char*>ended.data())[:8 * ended.size()] if ended.size() else b""
         ended.clear()

@@ -60,7 +60,7 @@ def implementation() -> Implementation:
 
 @contextmanager
 def using(chosen: Implementation) -> Iterator[None]:
-    """Use another implementation in this block, for whatever is created there; in all threads."""
+    """Use another implementation, in all threads, for everything created in this block."""
     global _chosen  # noqa: PLW0603 - one implementation for all threads
     with _choosing:
         before = _chosen
@@ -83,7 +83,10 @@ def described() -> str:
 
 
 def _choose(asked: str) -> tuple[Implementation, str | None]:
-    """Return the selection for this value, and why the kernel is missing if it is unset."""
+    """Return the implementation for a value of MYSQLBINLOG_IMPL, and why the kernel is missing.
+
+    The reason is None unless the value is empty and the kernel cannot be imported.
+    """
     match asked:
         case "python":
             return "python", None

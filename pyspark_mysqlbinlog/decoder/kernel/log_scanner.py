@@ -130,7 +130,7 @@ class Run:
             return None
         first_end, last_end, data = self._scanner.pack(first, stop)
         if self._payload is not None:
-            # The scan has only seen the stream.
+            # The scan read the decompressed stream, so the marker of the payload is added here.
             return packed_payload(self.file, self._payload.start, first_end, data)
         return PackedEvents(EventBlock(self.file, first_end, self._scanner.trailer, data), last_end)
 
@@ -157,7 +157,7 @@ class LogScanner:
     Parameters
     ----------
     filtering : selects the captured events, and owns the state of the transaction. Without it,
-        runs are row changes of all tables, of which none are kept.
+        runs contain row changes of all tables, and none of them are kept.
     whole_maps : table maps of captured tables are passed only if an equal one was learnt with
         `learn`, because the caller inspects each.
     ask_at : returns a position; inside a transaction, a run ends after the first rows event that
@@ -273,7 +273,7 @@ class LogScanner:
         between = filtering is not None and filtering.between_transactions and payload is None
         if payload is not None:
             limit = self._limit_in(payload, limit)
-        # The filter checks with which event a payload begins, and in which state.
+        # The first event of a payload goes to the filter, which checks that it may begin there.
         begins = payload is not None and not payload.pos
         if filtering is not None and not between and (group is None or begins):
             self._next = "odd"

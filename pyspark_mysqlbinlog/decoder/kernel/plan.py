@@ -1,7 +1,7 @@
 """Translates the Python decoder's plans for the compiled decode loop.
 
-Types and fields have the kernel's names. What has no such name is handled in Python: an impossible
-plan is None, and raises nothing.
+Types and fields have the kernel's names. If a type or field has no such name, the plan is None, no
+error is raised, and Python decodes the rows.
 """
 
 from __future__ import annotations

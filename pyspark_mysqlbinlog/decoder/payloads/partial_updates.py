@@ -1,6 +1,6 @@
 """PARTIAL_UPDATE_ROWS (39): updates whose after images may have JSON diffs, made whole.
 
-The event is an UPDATE_ROWS (v2), but for the after images (sql/log_event.h of 8.0)::
+The event is like an UPDATE_ROWS (v2), except for the after images (sql/log_event.h of 8.0)::
 
     value options lenenc | [if 1: partial bits] | null bitmap | values
     partial bits: one for each JSON column of the table, present or not
@@ -42,7 +42,7 @@ class _Column(Protocol):
 
 
 class _Image(NamedTuple):
-    """Where the values of an image are.
+    """The places of an image's values.
 
     Attributes
     ----------

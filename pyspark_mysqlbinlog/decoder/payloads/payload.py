@@ -45,8 +45,8 @@ class PayloadBuilder(Protocol):
     size : approximate bytes held, to limit batches.
     invalid_dates : values of the appended images that became null although they are not NULL, in
         the format of `source.invalid_dates`: ``after.d=0000-00-00``. The caller clears it.
-    rescued : values of them without a place in the column, as members of a JSON object: ``"c":1``.
-        The reader clears it.
+    rescued : values of the appended images that the column has no field for, as members of a JSON
+        object: ``"c":1``. The caller clears it.
     """
 
     size: int

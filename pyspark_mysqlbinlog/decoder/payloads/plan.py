@@ -48,7 +48,7 @@ class ColumnPlan:
 
     @property
     def before_image_unreliable(self) -> bool:
-        """Whether it is omitted from the before images of updates: see ColumnSchema."""
+        """Whether the column is omitted from the before images of updates: see ColumnSchema."""
         return self.codec is not None and (
             self.schema is not None and self.schema.before_image_unreliable
         )

@@ -26,7 +26,7 @@ class RowFilter:
     Parameters
     ----------
     condition : bound to the table.
-    reads : column -> reads its value, unmasked; at least those of the condition.
+    reads : column -> the function that reads its unmasked value; at least the condition's columns.
     """
 
     def __init__(self, condition: BoundCondition, reads: Mapping[str, Read]) -> None:

@@ -20,7 +20,7 @@ _NO_SUCH_FUNCTION = (1046, 1305)
 
 
 class Asks(Protocol):
-    """A connection that runs SELECTs: `protocol.client.ReplicaClient`."""
+    """A connection that runs SELECTs: `protocol.server.client.ReplicaClient`."""
 
     def prepared(self, sql: str) -> ResultSet:
         """See `ReplicaClient.prepared`."""
@@ -48,10 +48,10 @@ def read_rows(
     clauses: str = "",
     make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
 ) -> Iterator[bytes]:
-    """Yield the images of a table's rows, in parts as `read_images` gives them.
+    """Yield the images of a table's rows, in parts as `read_images` yields them.
 
-    If documents have numbers whose types were not selected, the SELECT is repeated, and rows may
-    come twice. It must therefore run inside a transaction with one snapshot.
+    If documents have numbers whose types were not selected, the SELECT is repeated, and rows may be
+    yielded twice. It must therefore run inside a transaction with one snapshot.
 
     Parameters
     ----------

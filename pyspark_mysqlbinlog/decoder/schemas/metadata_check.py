@@ -45,7 +45,7 @@ def check_metadata(table_map: TableMap, schema: TableSchema, *, is_mariadb: bool
 def _differences(
     metadata: Metadata, schema: TableSchema
 ) -> Iterator[tuple[int, str, object, object]]:
-    """Yield the columns that differ: index, what of it, in the schema, in the metadata."""
+    """Yield (index, property, value in the schema, value in the metadata) of each difference."""
     columns = schema.columns
     if metadata.has_names:
         for index, name in enumerate(metadata.names()):
@@ -59,7 +59,7 @@ def _differences(
     try:
         charsets = metadata.charsets()
     except UnknownSchemaError:
-        return  # a collation that is not known here
+        return  # this package does not know a collation
     for index, charset in charsets.items():
         known = columns[index].charset
         if known is not None and canonical_charset(known) != canonical_charset(charset):

@@ -16,8 +16,9 @@ bit first; character sets are collation ids; labels are in the column's own char
     10 and 11 as 2 and 3, over the ENUM and SET columns    12 visibility (not needed)
 
 MariaDB counts YEAR among the numeric columns, with a bit that is always set, and so does MySQL at
-least from 8.0.23 on (its sources; measured on 9.7.4), which also brought visibility. Earlier ones
-do not. If the number of bits and the bits of the YEARs do not show which, visibility does.
+least from 8.0.23 on (its sources; measured on 9.7.4), which also added visibility. Earlier versions
+do not count YEAR. If neither the number of bits nor the bits of the YEARs show which rule applies,
+the presence of field 12 does.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def described_schema(
 def usable_schema(
     table_map: TableMap, known: TableSchema | None, *, is_mariadb: bool
 ) -> TableSchema | None:
-    """Return `described_schema`, unless it would be all that is known of a table of MariaDB.
+    """Return `described_schema`; None for a table of MariaDB if `known` is None.
 
     MariaDB's metadata does not distinguish system-versioned tables, whose history is logged as
     rows, sequences, and tables with the hidden column of a hashed key (measured on 11.8.9).
@@ -209,7 +210,7 @@ class Metadata:
         return names
 
     def unnamed_columns(self, names: Sequence[str]) -> list[ColumnSchema | None]:
-        """Return what is known of each column, under given names; None if that is not enough.
+        """Return the column at each index, under given names; None where metadata is incomplete.
 
         Without the columns' names, the rest of the metadata (binlog_row_metadata=MINIMAL) has the
         signs, and the charsets of all but ENUM and SET.

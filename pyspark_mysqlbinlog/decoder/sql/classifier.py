@@ -64,7 +64,7 @@ def classify(sql: str, default_database: str, context: SqlContext = DEFAULT_CONT
         return _BEGIN
     if sql == "COMMIT":
         return _COMMIT
-    # It is for errors and logs, where no literal belongs: it may be the value of a row.
+    # Shown in errors and logs, therefore without literals, which may be values of rows.
     head = " ".join(without_literals(sql[: 2 * _HEAD_LENGTH], context).split())[:_HEAD_LENGTH]
     server_made = is_server_made(sql)
     if server_made and sql.startswith(_EMPTYING_IN_ANSI):
@@ -377,7 +377,7 @@ class _Classifier:
         return Statement(StatementKind.DML, (self.table(),))
 
     def analyze(self) -> Statement:
-        """Of a table; or MariaDB's ANALYZE [FORMAT = name] statement, which runs the statement."""
+        """ANALYZE TABLE; or MariaDB's ANALYZE [FORMAT = name] of a statement, which it runs."""
         stream = self.stream
         stream.accept_any("LOCAL", "NO_WRITE_TO_BINLOG", "PERSISTENT")
         if stream.accept_any("TABLE", "TABLES"):

@@ -1,4 +1,4 @@
-"""What happens to a table's columns and existing rows from one schema version to the next.
+"""The effect on a table's columns and existing rows from one schema version to the next.
 
 If the stream has no statement row, the statement changed only the table's shape (see
 decoder/sql/ddl_effect.py): it added columns that are NULL, or widened or renamed columns. A missing

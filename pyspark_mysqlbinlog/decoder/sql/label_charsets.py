@@ -31,7 +31,8 @@ _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 def check_written_labels(query: Query, before: TableSchema | None, after: TableSchema) -> None:
     """Raise SchemaError for a label that the server did not receive as the statement has it.
 
-    before : this statement did not write the columns that exist in it as well.
+    before : the table before the statement. Columns that are the same in it are not checked,
+        because this statement did not write their labels.
     """
     known = set(before.columns) if before is not None else set()
     written = [column for column in after.columns if column.labels and column not in known]
@@ -73,7 +74,9 @@ def label_of_lost_letters(column: ColumnSchema) -> str | None:
 
 
 def with_letters(shown: TableSchema, declared: TableSchema) -> TableSchema:
-    """Return a table from the server, with the letters that its statements had in labels.
+    """Return a table from the server, with labels as its statements wrote them.
+
+    The server shows letters beyond U+FFFF as ``?``.
 
     declared : the same table, from its own statements.
     """
@@ -88,12 +91,13 @@ def with_letters(shown: TableSchema, declared: TableSchema) -> TableSchema:
 
 
 def _shown(column: ColumnSchema) -> tuple[str, ...]:
-    """Return its labels as they are in the server's own texts."""
+    """Return a column's labels as the server shows them in its own texts."""
     return tuple(_BEYOND.sub("?", label) for label in column.labels)
 
 
 def _check(column: ColumnSchema, charset: str) -> None:
-    # The statement was then read as UTF-8: only in that charset its bytes are the column's.
+    # The server stores the bytes unchanged, but the statement was read as UTF-8. Therefore, labels
+    # beyond ASCII are correct only if the column's charset is UTF-8.
     if charset == "binary":
         charset = column.charset or ""
         if charset not in ("utf8", "utf8mb4"):

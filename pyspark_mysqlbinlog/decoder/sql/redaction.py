@@ -43,11 +43,12 @@ _FLAGS = re.VERBOSE | re.DOTALL
 def without_literals(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> str:
     """Return a statement without its literals; also of one that is cut off inside a literal.
 
-    context : with another one, a text's end can be missed: it decides what a backslash means.
+    context : determines the meaning of a backslash. With a wrong one, the end of a text may be
+        missed.
     """
     parts: list[str] = []
     end, word = 0, ""
-    # Of each open parenthesis: whether it is a type's length.
+    # For each open parenthesis, whether it contains a type's length.
     lengths: list[bool] = []
     pattern = _WITHOUT_BACKSLASHES if context.no_backslash_escapes else _WITH_BACKSLASHES
     for found in re.finditer(pattern, sql, _FLAGS):

@@ -28,7 +28,7 @@ __all__ = [
     "TokenStream",
 ]
 
-# For an unknown server (statements that a user supplies): read as the last 5.7 would.
+# Assumed if the server is unknown, as for statements that a user supplies: the last 5.7.
 UNTOLD_VERSION = 50799
 
 # Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).

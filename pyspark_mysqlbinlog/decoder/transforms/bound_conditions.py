@@ -81,7 +81,8 @@ def bind(condition: Condition, schema: TableSchema) -> BoundCondition:
 
     Raises
     ------
-    OptionError : a column does not exist, or cannot be compared in this way; names both.
+    OptionError : a column does not exist, or cannot be compared in this way; the error names the
+        column and its table.
     """
     columns: dict[str, Prepare] = {}
     test = _Binding(schema, columns).test(condition)

@@ -12,8 +12,8 @@
     literal    = 'text' | [ "-" ] number | X'4142' | TRUE | FALSE | NULL
 
 Names, texts and numbers are those of MySQL. A predicate is true, false or unknown (NULL), as in
-SQL; a column alone is true if it is a number other than 0. `bound_conditions` says what a value of
-each type is compared with.
+SQL; a column alone is true if it is a number other than 0. `bound_conditions` lists the literals
+that a value of each type is compared with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Masks: what replaces the values of a column before they leave the decoder.
+"""Masks: texts that replace the values of a column before they leave the decoder.
 
 A mask replaces a column's codec and its schema. The codec reads the value as before and returns the
 mask's text; the schema is that of a text column. So every payload, the key columns and the types of

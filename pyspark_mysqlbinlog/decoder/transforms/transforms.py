@@ -1,4 +1,4 @@
-"""What is done to the rows of each table: the masks of its columns, and its condition."""
+"""The transformations of each table's rows: the masks of its columns, and its row filter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Transforms:
         Raises
         ------
         OptionError : a column that the option names does not exist, so its values may be in another
-            one; or a mask does not suit the column's type, or that it identifies rows.
+            one; or a mask does not suit the column's type; or a mask other than ``hash`` is on a
+            column of a key.
         """
         database, table = schema.database, schema.table
         names = {fold(column.name) for column in schema.columns}

@@ -192,7 +192,7 @@ class _Parser:
         return self._value(self._data[0], 1, self._end, 0)
 
     def _spend(self, size: int, pos: int) -> None:
-        """Values do not overlap: together they cannot exceed the document's size."""
+        """Check that values do not overlap: together they cannot exceed the document's size."""
         self._left -= size
         if self._left < 0:
             raise self._bad(pos, "values that overlap", "each byte in one value")

@@ -1,4 +1,4 @@
-"""Files that are compressed as a whole, with gzip or zstd, read as what they contain.
+"""Files that are compressed as a whole, with gzip or zstd, read as their decompressed content.
 
 The first bytes show how a file is compressed, whatever its name. It is decompressed as a stream, in
 bounded memory. A later position is reached by decompressing everything before it.
@@ -28,7 +28,7 @@ _SKIPPED_BYTES = 1 << 18
 
 
 def binlog_name(path: Location) -> str:
-    """Return the name of the binlog in a file: without the suffix of a compressed one."""
+    """Return the binlog's name: the file's name without the suffix of a compressed file."""
     return path.stem if path.suffix.lower() in _SUFFIXES else path.name
 
 
@@ -39,7 +39,7 @@ def is_compressed(path: Location) -> bool:
 
 
 def open_content(path: Location) -> io.RawIOBase:
-    """Open what a file contains. Only `read`, `readinto`, `seek` and `close` can be called.
+    """Open a file's content, decompressed. Only `read`, `readinto`, `seek`, `close` are supported.
 
     Reading raises MalformedEventError if the compressed data is damaged or cut short.
     """

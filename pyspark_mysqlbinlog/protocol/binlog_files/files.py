@@ -28,7 +28,7 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 # MySQL 8.0 encrypts whole files, with a magic of their own. In those of MariaDB and of Percona
 # Server 5.7 the events after this one are encrypted.
 _START_ENCRYPTION_TYPES = (EventType.MARIADB_START_ENCRYPTION_EVENT, 159)
-# What begins or ends a transaction of MariaDB.
+# Types of the events that begin or end a transaction of MariaDB.
 _POSITIONED_TYPES = frozenset(
     {
         EventType.MARIADB_GTID_EVENT,
@@ -201,13 +201,14 @@ def _is_cut(header: EventHeader, rest: bytes, here: int) -> bool:
 
     Parameters
     ----------
-    rest : what the file has after the header.
+    rest : the bytes of the file after the header.
     here : position of the header.
     """
     if header.log_pos:
         return (here + header.length) & 0xFFFFFFFF == header.log_pos
-    # MariaDB sends no position here (see event_reader.py), but where transactions begin and end.
-    # The upper bytes of such a position are known, and its event begins shortly before it.
+    # This event of MariaDB has no position (see event_reader.py), but the events that begin and end
+    # transactions have one. If a later event has its own position, the file does not end here. The
+    # upper bytes of such a position are known, and its event begins shortly before it.
     first = here + HEADER_LENGTH
     for upper in range(first >> 16, (first + len(rest) >> 16) + 1):
         pattern = (upper & 0xFFFF).to_bytes(2, "little")
@@ -222,7 +223,7 @@ def _is_cut(header: EventHeader, rest: bytes, here: int) -> bool:
 
 
 def _is_positioned(rest: bytes, at: int, first: int) -> bool:
-    """Whether an event with its own position begins here; `rest` is what is at `first`."""
+    """Whether an event with its own position begins at `at` in `rest`, which begins at `first`."""
     if len(rest) - at < HEADER_LENGTH:
         return False
     header = EventHeader.parse(rest, at)

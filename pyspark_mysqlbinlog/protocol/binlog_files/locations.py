@@ -1,7 +1,7 @@
 """Where a file is: a path of this machine, or a URL that fsspec reads.
 
-fsspec is imported only for a URL. Its credentials and settings come from where it takes them: the
-environment and fsspec's configuration. Listings are never taken from a cache, because files grow.
+fsspec is imported only for a URL. It takes credentials and settings from the environment and from
+its own configuration. Listings are never taken from a cache, because files grow.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["Location", "UrlPath", "files_at", "is_url", "located"]
 
 _FIRST_PART_BYTES = 1 << 16
 _MAX_PART_BYTES = 1 << 22
-# What shows that a file was changed, in the file systems of fsspec.
+# Fields that change with a file, in the file systems of fsspec.
 _CHANGES = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class _Status(NamedTuple):
-    """What is used of os.stat_result."""
+    """The fields of os.stat_result that are used."""
 
     st_size: int
     st_mtime_ns: int
@@ -38,7 +38,7 @@ class _Status(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UrlPath:
-    """A file at a URL, with what is used of pathlib's Path."""
+    """A file at a URL, with the part of pathlib's Path that is used."""
 
     url: str
 
@@ -57,7 +57,7 @@ class UrlPath:
     def suffix(self) -> str:
         return PurePosixPath(self.url).suffix
 
-    def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002 (as Path.open)
+    def open(self, mode: str = "rb", buffering: int = 0) -> io.RawIOBase:  # noqa: ARG002 (as Path)
         """Open for reading."""
         return _Parts(*_file_system(self.url), self.stat().st_size)
 
@@ -123,12 +123,12 @@ def located(text: str) -> Location:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text has a protocol."""
+    """Whether a text is a URL, that is, has a protocol."""
     return "://" in text
 
 
 def files_at(pattern: str) -> tuple[list[Location], str]:
-    """Return the files at a path: one file, a glob, or those in a folder; and what it is."""
+    """Return the files at a path, and its kind: ``file``, ``glob`` or ``folder``."""
     if is_url(pattern):
         return _files_at_url(pattern)
     path = Path(pattern)
@@ -166,7 +166,7 @@ def _file_system(url: str) -> tuple[AbstractFileSystem, str]:
     try:
         system, path = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        # It names the package that the protocol needs.
+        # The text of the error names the package that the protocol needs.
         raise OptionError(f"option path: {url!r} can't be read by fsspec: {error}") from None
     return system, path
 

@@ -30,7 +30,7 @@ _REFUSED = {
     4150: ("the account is blocked after wrong passwords", "FLUSH PRIVILEGES on the server"),
     4151: ("the account is locked", "ALTER USER … ACCOUNT UNLOCK"),
 }
-# These are temporary.
+# The same for temporary errors.
 _TOO_MANY = {
     1040: ("the server has no free connection", "raise max_connections"),
     1203: ("the account has no free connection", "raise max_user_connections"),

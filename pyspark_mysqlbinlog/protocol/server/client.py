@@ -49,7 +49,7 @@ _ROWS_TIMEOUT = 3600.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
-# The address at which a server with a uuid was found, in this process.
+# A server's uuid -> the address at which this process last reached that server.
 _LAST_ADDRESS: dict[str, tuple[str, int]] = {}
 
 
@@ -60,7 +60,7 @@ class ServerSettings:
     Attributes
     ----------
     others : more addresses, each with its port, of servers that replicate one another.
-    server_uuid : which of them is meant; empty if any.
+    server_uuid : uuid of the server to connect to; empty for any of them.
     """
 
     host: str
@@ -82,7 +82,7 @@ class ServerSettings:
         return f"{self.host}:{self.port}"
 
     def each(self) -> list[ServerSettings]:
-        """Return the settings of each address: first that at which the server was last."""
+        """Return the settings of each address, beginning with the one that was last used."""
         addresses = [(self.host, self.port), *self.others]
         last = _LAST_ADDRESS.get(self.server_uuid)
         if last in addresses:
@@ -119,14 +119,15 @@ class ReplicaClient:
         # pymysql has no public access to its socket and packets, and its stubs omit them.
         self._internals: Any = connection
         self._is_streaming = False
-        # None if the server was not asked.
+        # None until it is queried.
         self._server_uuid: str | None = None
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
         """Open a connection and log in; the caller must close it.
 
-        Of several addresses, it is the first that answers, and is the server that is meant.
+        Of several addresses, the first one is used at which a server answers that has the requested
+        uuid, if a uuid is given.
 
         Raises
         ------
@@ -349,10 +350,10 @@ class ReplicaClient:
         return self._stream(file, pos, checksum, at_end)
 
     def server_uuid(self) -> str:
-        """Return what identifies the server among those that replicate one another.
+        """Return the server's identity among the servers that replicate one another.
 
-        MariaDB has no UUID: ``server_id-1``, which is unique in a topology. Empty if there is
-        nothing (before 5.6).
+        This is its UUID. MariaDB has none; the identity is ``server_id-1``, for example, which is
+        unique in a topology. Empty before MySQL 5.6, which has no UUID.
         """
         if self._server_uuid is None:
             if self.is_mariadb:
@@ -364,7 +365,7 @@ class ReplicaClient:
     def dump_after(self, executed: Sequence[Interval]) -> DumpStream:
         """Stream a MySQL's binlog to its end, without the transactions in a GTID set.
 
-        It begins with the newest file before which only transactions of the set are.
+        The server begins with the newest file such that all transactions before it are in the set.
 
         Parameters
         ----------
@@ -449,14 +450,15 @@ class ReplicaClient:
         raise LostConnectionError("the server ended a dump that should not end")
 
     def _end_check(self) -> Callable[[], None]:
-        """Return what raises LostConnectionError unless a dump has ended at the binlog's end.
+        """Return a check that raises LostConnectionError unless a dump ended at the binlog's end.
 
         A server that is shut down ends its dumps in the same way, wherever they are (measured on
         MySQL 5.6.24, 5.7.41, 9.7.4, MariaDB 10.11 and 11.8). By then it takes no new connections.
         KILL breaks the connection instead (measured on the same).
         """
         uuid, uptime = self.server_uuid(), self._uptime()
-        # After the answer, and below before the question: not more than the time in between.
+        # Taken after this answer, and `asked_at` before the next question. Their difference is at
+        # most the time between the two uptimes.
         known_at = monotonic()
 
         def check() -> None:
@@ -477,14 +479,14 @@ class ReplicaClient:
                     f"the server ended a dump, and {address} is another server now: expected"
                     f" {uuid}, found {found}"
                 )
-            # In whole seconds, of a clock that may be adjusted.
+            # An uptime is in whole seconds, by a clock that may be adjusted.
             if uptime is not None and now is not None and now + 2 < uptime + asked_at - known_at:
                 raise LostConnectionError(f"{address} was restarted, and had ended a dump before")
 
         return check
 
     def _uptime(self) -> int | None:
-        """Return the seconds since the server's start; None if it does not say."""
+        """Return the seconds since the server's start; None if the server does not report them."""
         rows = self.query("SHOW GLOBAL STATUS LIKE 'Uptime'")
         text = str(rows[0][1]) if rows else ""
         return int(text) if text.isdecimal() else None

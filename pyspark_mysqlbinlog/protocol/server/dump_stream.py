@@ -42,7 +42,8 @@ class DumpStream:
     Parameters
     ----------
     at_end : called at the end; raises an error if the binlog does not end there.
-    can_draw : a new connection has another server_id, so that a clash of two is no lasting error.
+    can_draw : a new connection draws another server_id, so an error about two replicas with the
+        same server_id is temporary.
     """
 
     packets = True

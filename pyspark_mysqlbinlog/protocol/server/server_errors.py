@@ -58,9 +58,9 @@ _WAYS_ON = (
 )
 _TLS_ALERT = "_ALERT_"
 _CERTIFICATE_ALERT = re.compile(r"_ALERT_(?:UNKNOWN_CA|\w*CERTIFICATE)")
-# In pymysql's error for a server that answers a statement as if it were LOAD DATA LOCAL.
+# A word in pymysql's error for a server that answers a statement as if it were LOAD DATA LOCAL.
 _LOCAL_FILE = "LOAD_LOCAL"
-# Of a text that a server sends.
+# Limit for a server's text in an error.
 _MAX_SHOWN_CHARACTERS = 1000
 # The peer, or a proxy before it, closed the connection: TLS itself rejected nothing.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
@@ -132,7 +132,7 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
 def _from_error_number(
     code: int, text: str, address: str, doing: str, login: Login | None
 ) -> MySQLBinlogError:
-    """Return the error for one with a number, either the server's or the client's."""
+    """Return the error for a MySQL error number, either the server's or the client's."""
     of_account = account_error(code, text, address, doing)
     if of_account is not None:
         return of_account
@@ -196,7 +196,7 @@ def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
 
 
 def _shown(text: str) -> str:
-    """Return a server's text without what would change a terminal or fill a log."""
+    """Return a server's text in a safe form: one line, limited, without control characters."""
     text = " ".join(text[:_MAX_SHOWN_CHARACTERS].split())
     return "".join(each if each.isprintable() else "�" for each in text)
 

@@ -2,7 +2,8 @@
 
 A session begins with the server's global values and the effects of `init_connect`, which an
 administrator may have set for other clients. `DEFAULT` would be the global value again, so each
-variable is set to an explicit value; only the last two have no other word for none.
+variable is set to an explicit value. `timestamp` and `system_versioning_asof` are the exceptions:
+only DEFAULT disables them.
 
 =======================  ==========================================================================
 sql_select_limit         truncates any result, without an error: tables would be missing
@@ -87,7 +88,7 @@ SESSION_SETTINGS = (
     " /*M!100304 , system_versioning_asof = DEFAULT */"
 )
 
-# In each SELECT on a table (see above).
+# Begins each SELECT on a table (see above).
 UNCACHED_SELECT = "SELECT SQL_NO_CACHE"
 
 # Set after SESSION_SETTINGS to read rows: texts come in their column's own character set.

@@ -1,4 +1,4 @@
-"""Shows the progress of `ingest` as lines of text or JSON. For terminals see `terminal`."""
+"""Shows the progress of `ingest` as lines of text or JSON. For terminals see `live_table`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Lines:
 
 
 def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
-    """One line; docs/reference/command-line.md lists its fields."""
+    """Return one line; docs/reference/command-line.md lists its fields."""
     lags = [part.lag for part in batch.tables.values() if part.lag is not None]
     fields: dict[str, Any] = {
         "batch": batch.number,

@@ -21,17 +21,17 @@ _COLOURS = {"place": "2", "transaction": "36", "c": "32", "u": "33", "d": "31"}
 def prepare_streams(*, writes_utf8: bool = False) -> None:
     """Let stdout and stderr escape what the terminal cannot show, instead of failing.
 
-    writes_utf8 : stdout gets UTF-8 in every locale: JSON, or a script that says that it is.
+    writes_utf8 : stdout gets UTF-8 in every locale, for JSON or a script with SET NAMES utf8mb4.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             encoding = "utf-8" if writes_utf8 and stream is sys.stdout else None
-            # Of JSON, this escapes no more than surrogates, and as JSON does.
+            # In JSON this escapes only surrogates, and as JSON does.
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 def paint_of_stdout() -> Callable[[str, str], str]:
-    """Return how texts are coloured: not at all, unless a terminal shows them."""
+    """Return the function that colours texts; it changes nothing without a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return lambda _, text: text
 
@@ -43,7 +43,7 @@ def paint_of_stdout() -> Callable[[str, str], str]:
 
 
 def end_quietly() -> NoReturn:
-    """Exit after a BrokenPipeError: the reader, such as `head`, has enough."""
+    """Exit after a BrokenPipeError: the reader, such as `head`, has closed the pipe."""
     # Python would fail once more when it flushes stdout at its end.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(FAILED) from None

@@ -47,7 +47,7 @@ _PART = 1 << 16
 # Periods of the timeline; above that, they get longer. Each length is a multiple of the one before.
 _MOST_PERIODS = 720
 _LENGTHS = (1, 5, 15, 60, 300, 900, 3600, 10_800, 43_200, 86_400)
-# Seconds of which it is not known yet whether they are among the busiest.
+# Maximum seconds that are kept as candidates for the busiest ones.
 _MOST_SECONDS = 1 << 16
 _MIN_GAP_SECONDS = 2
 
@@ -64,7 +64,7 @@ class TransactionSize(NamedTuple):
 
 
 class Period(NamedTuple):
-    """What happened in a period that begins at a time, in seconds since 1970 UTC."""
+    """The changes in a period; `time` is its beginning, in seconds since 1970 UTC."""
 
     time: int
     transactions: int
@@ -123,7 +123,7 @@ def collect(
     entries: Callable[[], Entries],
     statistics: LogStatistics,
 ) -> None:
-    """Read a log, and add its numbers to `statistics`; what is read before an error is in them.
+    """Read a log, and add its numbers to `statistics`, also those of the part before an error.
 
     entries : of the source, for selections that need each transaction.
     """
@@ -177,7 +177,7 @@ def _scan(source: Source, selection: Selection, tally: KernelTally, sums: _Sums)
 
 
 class _Listener:
-    """Passes on what the scan passes, by file."""
+    """Forwards what the compiled scan has passed to the tally, file by file."""
 
     def __init__(self, tally: KernelTally, sums: _Sums) -> None:
         self._tally = tally
@@ -302,7 +302,7 @@ class _Sums:
         return [Period(time, *here) for time, here in chosen[:SHOWN]]
 
     def finish(self) -> None:
-        """Set what only the whole log shows."""
+        """Set the numbers that only the whole log shows: busiest seconds and timeline."""
         self._statistics.busiest = self._busiest()
         self._statistics.timeline = [
             Period(time, *here) for time, here in sorted(self._periods.items())

@@ -1,4 +1,4 @@
-"""A reader that notes what it reads: the map from the bytes of an event to named fields."""
+"""A reader that records what it reads, as a map from an event's bytes to named fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Field(NamedTuple):
     ----------
     begin, end : offsets in the event; `end` is after the last byte.
     section : the part of the event: header, post-header, body, row 1, checksum.
-    meaning : the value for people; empty if the name says all.
+    meaning : the value as readable text; empty if the name is enough.
     """
 
     begin: int
@@ -28,7 +28,7 @@ class Field(NamedTuple):
 
 
 class FieldReader:
-    """Reads named fields in order; errors as `Reader`.
+    """Reads named fields in order; raises the errors of `Reader`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class FieldReader:
 
     @property
     def data(self) -> bytes:
-        """What is read."""
+        """The bytes that are read."""
         return self._reader.data
 
     @property
@@ -86,14 +86,14 @@ class FieldReader:
         return value
 
     def varlen(self, name: str) -> int:
-        """Read a number of MySQL's serialization library."""
+        """Read a variable-length integer of MySQL's serialization library."""
         begin = self.pos
         value = self._reader.varlen()
         self.note(begin, name, value)
         return value
 
     def varlens(self, name: str, count: int) -> list[int]:
-        """Read several such numbers as one field."""
+        """Read several variable-length integers as one field."""
         begin = self.pos
         values = [self._reader.varlen() for _ in range(count)]
         self.note(begin, name)
@@ -124,7 +124,7 @@ class FieldReader:
     def skip_with(
         self, name: str, skip: Callable[[bytes, int], int], meaning: object = ""
     ) -> bytes:
-        """Read what a function skips that is given the event and an offset."""
+        """Read the bytes that `skip` skips, which is called with the bytes and the offset."""
         return self.take(name, skip(self._reader.data, self.pos) - self.pos, meaning)
 
     def text(self, name: str, size: int) -> str:

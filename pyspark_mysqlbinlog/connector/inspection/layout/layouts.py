@@ -116,7 +116,7 @@ def _query_head(reader: FieldReader, *, loads_data: bool) -> None:
 
 
 def _status_variable(reader: FieldReader) -> bool:
-    """Read one; return False after the code of an unknown one."""
+    """Read one status variable; return False after the code of an unknown one."""
     code = reader.uint("code", 1)
     if code == _UPDATED_DATABASES:
         reader.explain("12 = updated databases")
@@ -331,7 +331,7 @@ def _format_description(reader: FieldReader) -> None:
     if not created:
         reader.explain("0 = not at a start of the server")
     reader.uint("header length", 1)
-    # Of servers that support checksums; the checksum itself is no longer in the body.
+    # Only servers that support checksums write the algorithm; the checksum itself was removed.
     has_algorithm = FormatDescription.parse(reader.body + bytes(4)).carries_checksum
     reader.take("post-header lengths, by type", reader.remaining - has_algorithm)
     if has_algorithm:

@@ -303,7 +303,10 @@ def _check_one_moment(before: ChainFile, after: ChainFile) -> None:
 
 
 def _tell_copy_of_live_log(before: ChainFile, after: ChainFile) -> None:
-    """Warn: only a rotation begins a file without `created`, and would have left a ROTATE."""
+    """Warn if a file lacks the ROTATE with which its server must have ended it.
+
+    Only a rotation begins the next file without `created`.
+    """
     in_use = before.head is not None and before.head.flags & _IN_USE_FLAG
     if in_use and before.rotation is None and after.head is not None and not after.created:
         _LOG.warning(

@@ -60,7 +60,7 @@ class FileLog:
     numbers : of each; those in the names if all are different, else 1, 2, ….
     may_be_cut : the last file may end inside an event, if it was copied while its server wrote it;
         then the log ends before that event.
-    pattern : of a stream, for the files before these: the path at which they are.
+    pattern : of a stream: the path, by which files before these are found.
     """
 
     paths: tuple[str, ...]
@@ -76,7 +76,7 @@ class FileLog:
         """
         log = cls.numbered(pattern) if is_numbered else cls.find(pattern)
         if is_numbered and log.paths and not is_binlog(located(log.paths[-1])):
-            # Its copy has just begun.
+            # The copy of the file has just begun.
             log = replace(log, paths=log.paths[:-1], numbers=log.numbers[:-1])
         if not log.paths:
             raise _no_files(pattern, "path with no file whose name ends in a number")
@@ -101,7 +101,7 @@ class FileLog:
             )
         for name in names:
             try:
-                # Every row and every offset contains it as text.
+                # Every row and every offset contains the name as text.
                 name.encode()
             except UnicodeEncodeError:
                 raise OptionError(
@@ -197,7 +197,7 @@ class FileLog:
     def position(self, file: str, pos: int) -> Position:
         number = self._number_of.get(file)
         if number is None and self.pattern:
-            # Of rows that were prepared before the range.
+            # The file has rows that XA prepared before the range.
             return Position.of(file, pos)
         if number is None:
             raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)

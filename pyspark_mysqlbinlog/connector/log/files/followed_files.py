@@ -1,13 +1,15 @@
 """Binlog files at a path that grow while they are read: a stream's counterpart of a dump.
 
 Files are added by a copy from the server, or by the server itself. So the newest file may end
-inside an event or a transaction, and a file may be there before an earlier one. Nothing is skipped:
+inside an event or a transaction, and a file may arrive before an earlier one. Nothing is skipped:
 
-* A file is left only for the next number. It is complete if it ends with a ROTATE, which names the
-  next one, or with a STOP. A server that crashed leaves neither; then the next file was begun by a
-  start of the server, as its FORMAT_DESCRIPTION shows, and the file must not grow for a while.
+* After a file, only the file with the next number is read. A file is complete if it ends with a
+  ROTATE, which names the next one, or with a STOP. A server that crashed leaves neither; then the
+  next file was begun by a start of the server, as its FORMAT_DESCRIPTION shows, and the file must
+  not grow for a while.
 * Everything else that later files show to be wrong (a missing number, a file that is cut short) may
-  be a copy in progress. It is waited for, with a warning, and an error after `patience`.
+  be a copy in progress. The stream waits for it with a warning, and fails with an error after
+  `patience`.
 * What was read is verified at each check: the event before the position must still be there. So a
   file that was replaced by a shorter one, or another one, is noticed.
 
@@ -63,7 +65,7 @@ _SETTLE_SECONDS = 60.0
 
 
 class _Status(NamedTuple):
-    """What shows whether a file was changed."""
+    """The path, size and time of a file, which show whether it was changed."""
 
     path: str
     size: int
@@ -76,8 +78,8 @@ class FollowedFiles:
     Parameters
     ----------
     known : the fingerprint of `start`.
-    patience : seconds to wait for a file that should be complete, or there, by now.
-    is_closed : whether to end.
+    patience : seconds to wait for a file that should exist, or be complete, by now.
+    is_closed : whether the stream is closed.
     is_between : whether the reader is between two transactions.
     on_version : see EventReader.
     on_list : called with the files from the current one on, whenever they are listed.
@@ -117,18 +119,19 @@ class FollowedFiles:
         # The file before the current one, while nothing of the current one is read.
         self._before: ChainFile | None = None
         self._has_stopped = False
-        # What was read to its end, or up to an error; it need not be read again.
+        # The status of the current file when it was read to its end, or up to an error. While the
+        # status is the same, the file is not read again.
         self._passed: _Status | None = None
         self._error: FormatError | None = None
         # By the clock of `monotonic`: since when the current file has not changed.
         self._unchanged_since = 0.0
-        # Files that were left without ROTATE or STOP, and their sizes.
+        # Files without ROTATE or STOP after which the stream continued, and their sizes then.
         self._left: dict[Location, int] = {}
-        # What is waited for, and since when.
+        # The message of the problem that the stream waits to end, and since when it waits.
         self._problem: tuple[str, float] | None = None
 
     def follow(self, scanner: LogScanner | None) -> Iterator[Run | Event]:
-        """Yield what is read, from the start on; ends when the stream is closed.
+        """Yield runs and events from the start on; ends when the stream is closed.
 
         Parameters
         ----------
@@ -180,7 +183,7 @@ class FollowedFiles:
         except FormatError as error:
             if not is_compressed(path):
                 raise
-            # Its copy may be in progress.
+            # The copy of the compressed file may be in progress.
             self._error = error
             return
         self._problem = None
@@ -321,7 +324,7 @@ class FollowedFiles:
         return True
 
     def _check_left(self) -> None:
-        """Raise BinlogGapError if a file has grown that was taken for complete."""
+        """Raise BinlogGapError if a file has grown that was treated as complete."""
         for path, size in self._left.items():
             status = _status_of(path)
             if status is not None and status.size != size:
@@ -336,18 +339,18 @@ class FollowedFiles:
     # --- waiting
 
     def _pause(self) -> None:
-        """Wait until the next check; shortly, so that the end of the stream is noticed."""
+        """Wait until the next check, in short steps so that the end of the stream is noticed."""
         until = monotonic() + (_REMOTE_POLL_SECONDS if is_url(self._pattern) else _POLL_SECONDS)
         while (left := until - monotonic()) > 0 and not self._is_closed():
             sleep(min(left, _POLL_SECONDS))
 
     def _path(self) -> Location | None:
-        """Return the current file; None if it has to be waited for."""
+        """Return the path of the current file; None if the stream has to wait for it."""
         here = self._here
         try:
             log = FileLog.numbered(self._pattern, here.number)
         except OptionError as error:
-            # A copy may replace one of the two.
+            # Two files may have one number while a copy replaces one of them.
             self._wait_for(error)
             return None
         self._log = log
@@ -395,7 +398,7 @@ def _all_found(
 
 
 def _status_of(path: Location) -> _Status | None:
-    """Return what shows a change of a file; None if it is not there."""
+    """Return the status of a file; None if it does not exist."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -404,7 +407,7 @@ def _status_of(path: Location) -> _Status | None:
 
 
 def _missing(number: int, later: str, here: Position | None = None) -> BinlogPurgedError:
-    """Return the error for a missing file; `later` is the next one that is there, if any."""
+    """Return the error for a missing file; `later` is the next existing file, if any."""
     found = f"found {binlog_name(located(later))}" if later else "found no later one"
     return BinlogPurgedError(
         f"the path has no file with the number {number}, {found}: it was deleted before it was"

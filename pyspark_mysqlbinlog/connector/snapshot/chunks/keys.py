@@ -4,7 +4,7 @@ A key is usable if it has each row exactly once, in an order that the server can
 its values: no NULLs, no prefixes (many rows may share one), no hashes. Primary keys come first,
 then the unique keys as the server lists them, because InnoDB stores a table without a primary key
 by the first of these. A key that begins with a SET comes last: no server can seek to a value in one
-(see `conditions.where`).
+(see `conditions.range_condition`).
 
 A snapshot that resumes later, or in another process, must know whether its bounds still mean the
 same rows: after ALTER TABLE the table may have another key, or the same key in another order. The

@@ -1,8 +1,8 @@
 """The driver's part of a snapshot: the chunks that a batch reads.
 
 A table is divided by its key, one chunk after the other. The server finds the end of the next chunk
-by an index-only read, so chunks have equal row counts whatever the keys look like. While Spark runs
-a batch, a thread plans the next one ahead; only what an offset stores counts.
+by an index-only read, so chunks have equal row counts for any distribution of keys. While Spark
+runs a batch, a thread plans the next one ahead; only the state in an offset counts.
 
 The first batch is one small chunk, for a low time to first row. The following batches grow: their
 chunks have as many rows as were planned before, times a factor, until they are full. A batch has
@@ -55,7 +55,7 @@ class BatchLimits:
 
     Attributes
     ----------
-    chunks : full ones; small tables count by their share.
+    chunks : the number of full chunks; small tables count by their share.
     weight : the factor for bytes of snapshot rows.
     sub_batches : the sub-batches of the batch, each with so many bytes; no chunk is larger.
     """
@@ -97,7 +97,7 @@ class ChunkPlanner:
         time of the call is visible in a table, or raises.
     chunk_bytes : the approximate size of a chunk.
     retry_timeout : seconds to retry for if the connection is lost.
-    hides : whether values of a column may not be stored, as bounds of chunks are.
+    hides : whether values of a column must not be stored; bounds of chunks are stored.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class ChunkPlanner:
     def close(self) -> None:
         """Close the connection, at the latest when the thread has finished its current work."""
         self.forget()
-        # The thread may wait for a visibility check, and the end of a query must not.
+        # The thread may wait for a visibility check; the end of a query must not wait for that.
         wait_for([self._thread.submit(self._disconnect)], _MORE_CHUNKS_SECONDS)
 
     @property
@@ -134,12 +134,12 @@ class ChunkPlanner:
         return self._sizes
 
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
-        """Start planning what `next_batch` will be called for."""
+        """Start planning the batch that `next_batch` will return."""
         if self._ahead is None:
             self._ahead = self._plan(state.without_batch(), limits)
 
     def forget(self) -> None:
-        """Discard what is planned ahead.
+        """Discard the batch that is planned ahead.
 
         A state can equal an earlier one although its tables contain other rows.
         """
@@ -170,7 +170,7 @@ class ChunkPlanner:
             self._ahead = ahead
             return None
         if planned.pending and planned.chunks:
-            # Useless if the binlog adds tables meanwhile: then the batch is planned again.
+            # If the binlog adds tables meanwhile, the batch is planned again.
             self._ahead = self._plan(planned.without_batch(), limits)
         return planned
 
@@ -240,7 +240,7 @@ class ChunkPlanner:
         )
 
     def _full_chunk(self, size: TableSize, most: int) -> int:
-        """Return the rows of a chunk that only its size limits."""
+        """Return the number of rows of a full chunk, which only its size limits."""
         return min(
             most, max(_MIN_CHUNK_ROWS, min(_MAX_CHUNK_ROWS, self._chunk_bytes // size.row_bytes))
         )
@@ -272,13 +272,13 @@ class ChunkPlanner:
                     key.name,
                     schema.full_name,
                 )
-            # The bound must be read when everything before the start is visible: rows after it are
-            # left to the binlog.
+            # The bound must be read when everything before the start is visible: rows after the
+            # bound are left to the binlog.
             wait_until_visible(client, load.table)
             last = last_bound(client, load.table, key)
             load = TableSnapshotState(load.table, key.fingerprint, None, last)
         if load.last is None:
-            # It was empty when its snapshot began.
+            # The table was empty when its snapshot began.
             return _Planned(None, 0, None)
         upto, count = next_bound(client, load.table, key, load.after, load.last, rows=rows)
         if upto is None:
@@ -346,7 +346,7 @@ class _Budget:
         if self._bytes is not None:
             self._bytes -= size
             if self._bytes * rows < size:
-                # Less than a row is left.
+                # The bytes that are left are less than an average row.
                 self._bytes = 0
         # A small table has a minimum cost for a task.
         self._share += max(size / full, 0.01)

@@ -22,9 +22,9 @@ checkpoints/position.py), the rows get the position of the batch's end. It is ol
 watermark, so everything before it is visible too, and changes after it win. Rows at an exact
 position can't be read then.
 
-After an error on the way (a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL)
-the chunk is read again with a new watermark. Rows returned before remain, and are returned again:
-each is correct at its own `seq`.
+After an error in these steps (a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a
+KILL) the chunk is read again with a new watermark. Rows returned before remain, and are returned
+again: each is correct at its own `seq`.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def read_chunks(
     typed : rows have a schema of their own instead, `typed_schema` of the table at the
         watermark. Exceptions: tables that are read at one binlog position
         (`snapshotExactKeyless`), and tables whose columns can't be typed.
-    retries : read a chunk again after an error that this may help. Its rows before are returned
-        twice then.
+    retries : read a chunk again after an error that another try may avoid. Rows that were returned
+        before the error are then returned twice.
 
     A caller that does not consume all batches must close it: it holds a connection and a thread.
 
@@ -188,7 +188,7 @@ class _Connected:
         return self._client
 
     def drop(self) -> None:
-        """Drop the connections, whatever their state."""
+        """Close the connections, in any state."""
         clients = self._client, self._beside
         self._client = self._beside = self._checker = None
         self._looks.clear()
@@ -203,7 +203,7 @@ class _Connected:
         return self._asked(client).missing_lock(table, engine)
 
     def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
-        """Return a watermark in the sequence of files of the batch's end; and whether it was not.
+        """Return a watermark in the batch's sequence of files, and whether it was in a later one.
 
         BinlogReplacedError if it is before the batch's end.
         """
@@ -244,8 +244,9 @@ class _Connected:
     def look_beside(self, client: ReplicaClient, table: Table) -> _Look:
         """Read the definition that an open transaction pins; raises _GoneError.
 
-        On MySQL 8.0 and later the transaction itself reads the one of its snapshot, for
-        information_schema is in InnoDB (measured on 9.7.4; 5.6 and MariaDB read the pinned one).
+        On MySQL 8.0 and later a query in that transaction would read the definition of its
+        snapshot, because information_schema is in InnoDB (measured on 9.7.4; 5.6 and MariaDB read
+        the pinned one).
         """
         if client.is_mariadb or int(client.server_version.partition(".")[0]) < 8:
             return self.look(client, table)
@@ -282,7 +283,7 @@ def _read_chunk(
         LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(chunk.table))
     finally:
         if not is_done:
-            # It may be in the middle of a result.
+            # The connection may be in the middle of a result.
             connected.drop()
 
 
@@ -303,7 +304,7 @@ def _batches(
     watermark, is_later = connected.in_sequence(client, watermark)
     if is_exact and is_later and problem is None:
         problem = _ANOTHER_SEQUENCE
-        # It holds a lock.
+        # The connection holds a lock.
         connected.drop()
     begin = partial(marker_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
     if problem is not None:
@@ -362,14 +363,14 @@ def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -
     columns = [
         column for column in shown.columns if not excludes(table.database, table.table, column.name)
     ]
-    # A struct holds no SRID above 2^31 - 1: the reader of the JSON stops there, for that table.
+    # A struct cannot hold an SRID above 2^31 - 1. The consumer of JSON reports it, for that table.
     has_geometry = any(column.type in SPATIAL_TYPES for column in columns)
     if not connected.typed or not columns or has_geometry:
         return None
     try:
         return typed_schema(arrow_schema, columns)
     except SchemaError:
-        return None  # the reader of the JSON reports the error
+        return None  # the consumer of the JSON reports the error
 
 
 def _images(
@@ -408,7 +409,7 @@ def _rows_of(
             plan.schema.full_name,
         )
     if condition is not None:
-        # It may end in a comment.
+        # The condition may end in a comment, which the newline ends.
         conditions.append(f"({condition}\n)")
     return f"{hint}WHERE {' AND '.join(conditions) or 'TRUE'}"
 
@@ -428,7 +429,7 @@ def _number(file: str) -> int:
 
 
 def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
-    """Return inserted rows as snapshot rows: ``r``, and before all that is at the watermark."""
+    """Return inserted rows as snapshot rows: `op` is ``r``, and `row` their number in `seq`."""
     rows = pa.repeat(pa.scalar(row, pa.int32()), batch.num_rows)
     columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns["op"] = pa.repeat(pa.scalar("r"), batch.num_rows)
@@ -440,7 +441,7 @@ def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
 
 
 def _tries(least: int) -> Retrying:
-    """Return the tries of one chunk, as long as another one may help; one only if that is least."""
+    """Return the tries of one chunk: only one if `least` is 1, otherwise at least `least`."""
     last = stop_after_attempt(least)
     return Retrying(
         retry=retry_if_exception(_is_worth_another_try),

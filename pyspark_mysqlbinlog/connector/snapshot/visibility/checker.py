@@ -178,7 +178,7 @@ class VisibilityChecker:
 
 
 def _first_success(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -> Watermark:
-    """Return the first watermark that one of them proves; they take turns."""
+    """Return the first watermark that one of the checks proves; the checks take turns."""
     deadline = monotonic() + patience
     with ExitStack() as stack:
         for attempt in attempts:
@@ -205,7 +205,7 @@ def _first_success(attempts: Sequence[VisibilityCheck], table: Table, patience: 
 
 
 def _ways(missing: dict[Proof, str]) -> str:
-    """Return the grants of which one is enough; other reasons are in brackets."""
+    """Return the grants of which one is enough, as text; other reasons are in brackets."""
     grants = [reason for reason in missing.values() if reason.startswith("GRANT")]
     others = [reason for reason in missing.values() if not reason.startswith("GRANT")]
     alternatives = f" ({'; '.join(dict.fromkeys(others))})" if others else ""

@@ -93,7 +93,7 @@ class Watermark:
 
 
 class VisibilityCheck(ABC):
-    """One visibility check, waited for in turns; a context manager that closes its connection.
+    """A visibility check that waits in turns; a context manager that closes its connection.
 
     Parameters
     ----------

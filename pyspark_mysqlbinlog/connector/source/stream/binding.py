@@ -1,4 +1,4 @@
-"""What a stream reads: a server or files, and what depends on the options for it.
+"""The server or files that a stream reads, and the parts that depend on the options for it.
 
 With several servers in `host`, the options are bound to one of them at a time, and all of this is
 made again when another one continues.

@@ -5,14 +5,15 @@ which the same transactions are logged, with a greater epoch. A batch that was p
 server, and has to be read again, consists of what is logged on the other one between the positions
 of its two offsets: the same transactions, in that server's order. Its rows have an epoch between
 those of the offsets before and after it. No checkpoint records that, so the epoch also increases
-after each restart: whatever was read again by an earlier process is before what follows.
+after each restart: rows that an earlier process read again are ordered before later rows.
 
-Everything else in a checkpoint belongs to the tables, not to a server. What refers to positions of
-the lost server can't be taken over: rows of prepared XA transactions, and DDL inside of a planned
-batch. Then the stream waits for the lost server.
+Everything else in a checkpoint belongs to the tables, not to a server. Two exceptions refer to
+positions of the lost server: rows of prepared XA transactions, and DDL inside a planned batch. With
+either, the stream waits for the lost server.
 
-Rows of a snapshot are read at the end of the binlog, ahead of the stream. Until the stream gets
-there, they may include transactions that another server never gets. A mirror reads such tables
+Rows of a snapshot are read at the end of the binlog, ahead of the stream. Until the stream reaches
+that position, they may include transactions that another server never gets. A mirror reads such
+tables
 again from their beginnings, which removes what the other server does not have. A batch that was
 planned with their rows is repeated without them (see connector/delta/query/lost_batch.py). The
 rows of other streams can't be removed: they wait for the lost server. Tables of which nothing was
@@ -70,21 +71,21 @@ class StreamFailover:
         self._may_be_replayed = False
 
     def check_successor(self, server_uuid: str, boundary: BoundaryState) -> None:
-        """Raise LostConnectionError unless another server can continue for one at a boundary."""
+        """Raise LostConnectionError unless another server can continue after a boundary."""
         find_successor(self._options, server_uuid, boundary.executed, boundary.history)
 
     def is_lost(self, offset: Offset) -> bool:
-        """Whether there are several servers, and that of an offset does not answer."""
+        """Whether there are several servers, and the one of an offset does not answer."""
         return self.is_possible and not self._is_there(offset)
 
     def next_epoch(self, offset: Offset) -> Offset | None:
-        """Return where another server continues after an offset; None if its own is back.
+        """Return where another server continues after an offset; None if its own server is back.
 
         Raises
         ------
-        ConnectionFailedError : no server is proven to, within `retryTimeout`.
-        FailoverError : what the offset refers to is known by positions of its server alone, and
-            that is not back within `retryTimeout`.
+        ConnectionFailedError : no server is proven to continue, within `retryTimeout`.
+        FailoverError : the offset refers to positions of its own server, which is not back within
+            `retryTimeout`.
         """
         if (reason := self._bound_to_server(offset)) is not None:
             self._wait_for(offset, reason)
@@ -97,9 +98,9 @@ class StreamFailover:
         return _moved(offset, found, _EPOCHS)
 
     def after_purge(self, offset: Offset) -> Offset | None:
-        """Return where another server continues if an offset's own one has purged what follows.
+        """Return where another server continues if an offset's own server has purged what follows.
 
-        None if no other one is proven to have it, within `retryTimeout`.
+        None if no other server is proven to have that part, within `retryTimeout`.
         """
         if not self.is_possible or self._bound_to_server(offset) is not None:
             return None
@@ -130,7 +131,7 @@ class StreamFailover:
     def after_replay(self, offset: Offset) -> Offset | None:
         """Return the offset in the next epoch if the batch before it may have been read elsewhere.
 
-        Call it while the server of the offset is there.
+        Call it while the server of the offset answers.
         """
         if not self._may_be_replayed:
             return None
@@ -180,7 +181,7 @@ class StreamFailover:
             return None
 
     def _reason_not_to_replay(self, first: Offset, last: Offset) -> str | None:
-        """Return why a planned batch can only be read from its own server; None if it may be."""
+        """Return why a planned batch can only be read from its own server; None if others can."""
         if last.reads_chunks_since(first):
             return f"the batch has snapshot rows of {_names(last.read_ahead)}"
         history = SchemaHistory.unpack(last.schemas)
@@ -206,7 +207,7 @@ class StreamFailover:
         """Return the end of a mirror's planned batch as another server can repeat it.
 
         The tables that were read ahead, in this batch or before it, are pending from their
-        beginnings, and the batch has no rows of them. None if the server of the batch is there, or
+        beginnings, and the batch has no rows of them. None if the server of the batch answers, or
         if no other one is proven to repeat it, within `retryTimeout`.
 
         has_purged : the server of the batch has purged a part of it.
@@ -219,7 +220,7 @@ class StreamFailover:
             return None
         state = replace(
             state.reading_again(sorted(ahead & state.tables)).without_batch(),
-            # Rows of them may have been applied.
+            # Rows of these tables may have been applied.
             high_watermarks=dict.fromkeys(ahead, UNKNOWN_END),
         )
         end = replace(last, snapshot=state.pack())
@@ -232,7 +233,7 @@ class StreamFailover:
     def _on_another(self, first: Offset, last: Offset) -> tuple[Offset, Offset]:
         """Return the offsets of a planned batch as another server's binlog has them."""
         end = self._successor(last)
-        # On the same server, whatever the others have.
+        # Find the batch's beginning on the same server, even if other servers have it as well.
         begin = successor_on(end.settings, end.server_uuid, first.executed)
         order = FileOrder.of_server(end.settings, begin.position.file)
         until = order.position(end.position.file, end.position.pos)
@@ -245,7 +246,7 @@ class StreamFailover:
         return _moved(first, begin, _EPOCHS - 1), _moved(last, end, _EPOCHS - 1)
 
     def _bound_to_server(self, offset: Offset) -> str | None:
-        """Return what an offset refers to by positions of its server; None if nothing."""
+        """Return what an offset records by positions of its server alone; None if nothing."""
         if not self._for_mirror and (ahead := offset.read_ahead):
             return f"a snapshot is not done; rows of {_names(ahead)} were read there"
         pending = [each for each in offset.prepared_xa if " " in each]
@@ -330,7 +331,7 @@ def _without_batch(offset: Offset) -> SnapshotState | None:
 
 def _moved(offset: Offset, found: Successor, epochs: int) -> Offset:
     """Return an offset as the successor's binlog has it."""
-    # What is valid there is valid from the beginning, in positions of either server.
+    # The schemas at the offset are valid from the beginning, in positions of either server.
     history = SchemaHistory.unpack(offset.schemas).from_position(offset.position).until(BEGINNING)
     state = offset.snapshot_state
     if state is not None:

@@ -1,4 +1,4 @@
-"""The files of a stream, asked for what `StreamServer` asks of a server."""
+"""The files of a stream, with the methods of `StreamServer`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StreamFiles:
         assert options.path is not None
         self._options = options
         self._path = options.path
-        # Of the file of the last batch.
+        # The server version of the last batch's file, by its name.
         self._versions: dict[str, str] = {}
 
     def start(self) -> ResolvedStart:
@@ -40,7 +40,7 @@ class StreamFiles:
         return start_of_files(self._options, streaming=True)
 
     def note_facts(self, facts: ServerFacts) -> None:
-        """Ignore the facts of the start: those of a file are in it."""
+        """Ignore the facts of the start: each file contains those of its server."""
 
     def facts(self, offset: Offset | None = None) -> ServerFacts:
         """Return the facts of the server that wrote the file of an offset."""
@@ -50,13 +50,13 @@ class StreamFiles:
         if name not in self._versions:
             log = FileLog.numbered(self._path, offset.position.number)
             if log.numbers[:1] != (offset.position.number,):
-                # It was deleted after it was read.
+                # The file was deleted after it was read.
                 return ServerFacts(True, "")
             self._versions = {name: log.server_version(name)}
         return ServerFacts(True, self._versions[name])
 
     def is_case_sensitive(self) -> bool:
-        """Files have names of tables as their server stored them."""
+        """Return True: files contain table names as their server stored them."""
         return True
 
     def end(self) -> tuple[Position, Mapping[str, int]]:

@@ -127,7 +127,7 @@ class StreamGaps:
         """Return an offset without the prepared XA transactions whose rows were purged.
 
         They are unknown from there on, like those that were prepared in a lost part. An empty batch
-        records that, because a replay must not look for the rows either.
+        records that, because a replay must not search for the rows either.
         """
         begins = {text: PreparedXa.parse(text) for text in offset.prepared_xa}
         if not any(begins.values()):
@@ -158,7 +158,7 @@ class StreamGaps:
             try:
                 found = self._resumption(client, oldest, FIRST_EVENT)
             except BinlogPurgedError:
-                continue  # meanwhile
+                continue  # it was purged meanwhile
             _check_has_delivered(found, offset)
             # Otherwise the set may include transactions of later files.
             if oldest in binlog_files(client):
@@ -227,7 +227,7 @@ def is_lost(client: ReplicaClient, first: Offset, last: Offset) -> bool:
 
 
 def _check_has_delivered(found: _Resumption, offset: Offset) -> None:
-    """BinlogReplacedError if the server never had transactions that were delivered."""
+    """Raise BinlogReplacedError if the server never had transactions that were delivered."""
     if found.executed is None or offset.executed is None:
         return
     if lacks := offset.executed.difference(found.executed):

@@ -17,8 +17,8 @@ class RunEnd:
 
     Attributes
     ----------
-    is_due : the run has an end that is not known yet, because the server did not answer when Spark
-        asked, or has to be determined again.
+    is_due : the run has an end that is not known yet, because the server did not answer at first,
+        or because it has to be determined again.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class RunEnd:
             return None
         end, sizes = self._end
         if is_resolved_here and position.file not in sizes:
-            # The start was resolved after the end.
+            # The start was resolved after the run's end was recorded.
             return end if end.file == position.file else BEGINNING
         return FileOrder(lambda: sizes, position.file, sizes).position(end.file, end.pos)
 

@@ -46,7 +46,7 @@ class RunningTail:
         self._failover = failover
         self.current: LogTail | None = None
         self.retention: RetentionWatch | None = None
-        # Of the tails before the current one.
+        # The reconnects of the tails before the current one.
         self._reconnects = 0
         self._epoch = 0
         # The last known end of the binlog, as the current sequence of files orders it.
@@ -73,10 +73,10 @@ class RunningTail:
             if self._epoch == offset.epoch:
                 return self.current
             self.end()
-            # It was ordered as the previous sequence sees it.
+            # The known end was ordered as the previous sequence of files sees it.
             self._end = None
         self._epoch = offset.epoch
-        # Before the tail starts: it must not pass a boundary there.
+        # Set the run's end before the tail starts: the tail must not pass a boundary there.
         run_end = self._bound.run_end
         target = run_end.seen_from(offset.position, is_resolved_here=is_resolved_here)
         if target is not None:
@@ -99,7 +99,7 @@ class RunningTail:
             self.current = None
 
     def stop(self) -> None:
-        """Stop the tail and the watch, for good."""
+        """Stop the tail and the retention watch at the end of the stream."""
         if self.current is not None:
             self.current.stop()
         if self.retention is not None:
@@ -113,7 +113,7 @@ class RunningTail:
         self.current.buffer.release(offset.position)
 
     def spans(self, first: Offset, last: Offset) -> Sequence[Span] | None:
-        """Return what the buffer has between two offsets; None if it does not have that."""
+        """Return the buffer's spans between two offsets; None if the buffer does not have them."""
         if self.current is None or first.epoch != self._epoch:
             return None
         return self.current.buffer.spans(first.position, last.position)

@@ -1,4 +1,4 @@
-"""The server of a stream, asked for single facts: waits until it answers."""
+"""Queries of a stream's server for single facts, which wait until the server answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StreamServer:
         self._facts: ServerFacts | None = None
 
     def note_facts(self, facts: ServerFacts) -> None:
-        """Record what is known of the server already."""
+        """Record the facts that are known of the server already."""
         self._facts = facts
 
     def facts(self, _: Offset | None = None) -> ServerFacts:
@@ -58,7 +58,7 @@ class StreamServer:
         return start_of_server(self._options, streaming=True)
 
     def range_log(self, _first: Offset, _last: Offset) -> FileLog | None:
-        """Return the files of a batch: none, it is read from the server."""
+        """Return None: a batch is read from the server, not from files."""
         return None
 
     def history_for_other_tables(
@@ -109,7 +109,7 @@ class StreamServer:
             with ReplicaClient.connect(self._options.server_settings()) as client:
                 return ask(client)
 
-        # If there are others, one of them may continue.
+        # If there are other servers, one of them may continue.
         is_only = not self._options.can_fail_over
         return call_with_retry(
             self._options.retry_timeout if is_only else _SHORT_RETRY_SECONDS, connect_and_ask

@@ -75,7 +75,7 @@ class StreamSnapshot:
         return self._the_load().with_high_watermarks(state, offset, end_of_log)
 
     def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
-        """Search the next chunks, if there are any, while Spark does something else.
+        """Start planning the next chunks, if there are any, while Spark does other work.
 
         Errors are raised when the chunks are requested.
         """

@@ -1,4 +1,4 @@
-"""Tails as a stream's options want them: of a server, or of files."""
+"""Tails for the options of a stream: of a server, or of files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def server_tail(
     Parameters
     ----------
     end : the end of the binlog, if it is known.
-    retention : is asked with each connection.
+    retention : queries the server at each connection.
     with_cascades : warn of captured tables that foreign keys change.
     check_successor, on_statement : see `Tail`.
     """

@@ -92,7 +92,7 @@ class StreamTasks:
 
     def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
         """Return the binlog ranges of a batch, for at most `max_fetches` connections."""
-        # A batch that leads into another sequence of files is empty.
+        # A batch that leads into another sequence of files has no ranges.
         if first.epoch != last.epoch or first.order >= last.order:
             return []
         self._bound.bind(last)

@@ -1,10 +1,10 @@
 """Apply ALTER TABLE, CREATE INDEX and DROP INDEX to a TableSchema.
 
-The whole statement is parsed (`clauses`), then applied in the server's order, regardless of
-their own order (sql/sql_table.cc, mysql_prepare_alter_table): existing columns are dropped,
-redefined or renamed in place; then new columns, and those with FIRST or AFTER, are moved to their
-positions, which refer to the *new* names of other columns; then the keys. A new default character
-set applies to all columns of the statement.
+The whole statement is parsed (`clauses`). Its clauses are then applied in the server's order
+instead of their order in the text (sql/sql_table.cc, mysql_prepare_alter_table): existing columns
+are dropped, redefined or renamed in place; then new columns, and those with FIRST or AFTER, are
+moved to their positions, which refer to the *new* names of other columns; then the keys. A new
+default character set applies to all columns of the statement.
 
 A binlog contains only statements that succeeded. If one does not fit (it names a missing column),
 the schema was not that of the table, and an error is raised; also for an unknown clause.

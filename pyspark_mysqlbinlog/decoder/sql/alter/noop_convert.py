@@ -15,7 +15,7 @@ MySQL 5.7.12-5.7.x    changes      5.7.41, the same forms; bug 77554 was closed 
 MySQL from 9.7        changes      9.7.4, the same forms, and random ALTERs
 MariaDB from 10.3.7   changes      10.11.19, the same forms; MDEV-6390 was fixed in February 2017,
                                    before the first stable 10.3, and has its case in the tests
-all others            not known    among them 8.x, 5.7 before 5.7.12 (bug 77554 was there in 5.7.8)
+all others            not known    among them 8.x, 5.7 before 5.7.12 (5.7.8 had bug 77554)
                                    and 5.6 from 5.6.28 on, which may have the fix as well
 ====================  ===========  ================================================================
 

@@ -1,5 +1,5 @@
-// zstd, from the system's shared library: pyarrow, which the Python reference uses, has its own copy
-// but does not export it. Without the library, Python decompresses.
+// zstd, from the system's shared library. The Python reference uses pyarrow, which has its own copy
+// of zstd but does not export it. Without the library, Python decompresses.
 #pragma once
 
 #include <dlfcn.h>

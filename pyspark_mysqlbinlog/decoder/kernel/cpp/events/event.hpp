@@ -61,9 +61,9 @@ inline bool is_rows_event(uint8_t type) {
            (type >= WRITE_ROWS_EVENT && type <= DELETE_ROWS_EVENT);
 }
 
-// What stands before the events of a payload in a packed block: a header with the type of a payload,
-// whose log_pos is the payload's position, the offset after the first event in the payload's stream
-// u64, and the bytes of the events u32 (see protocol/blocks.py).
+// Bytes of the marker before the events of a payload in a packed block (see protocol/blocks.py). It
+// is a header with the type of a payload, whose log_pos is the payload's position; the offset after
+// the first event in the payload's stream u64; and the bytes of the events u32.
 inline constexpr size_t PAYLOAD_MARKER = EVENT_HEADER + 12;
 
 // MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It replaces BEGIN, unless its flags

@@ -67,7 +67,7 @@ public:
     uint32_t thread_id = 0;
     OptionalText gtid;
     OptionalText query;
-    // Python has no state of this transaction.
+    // The Python decoder has no state of this transaction yet.
     bool is_new = true;
     // Incremented when gtid or query changes.
     uint64_t changes = 0;

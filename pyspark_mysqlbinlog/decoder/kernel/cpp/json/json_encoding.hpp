@@ -18,7 +18,8 @@ namespace mysqlbinlog {
 class JsonEncoder {
 public:
     // Parses a document. False if Python must encode it: it is not JSON, or has a number whose type
-    // matters and is unknown. `typed`: all types matter. `doubles_have_points`: 5.0 may be a DOUBLE.
+    // matters and is unknown. `typed`: all types matter. `doubles_have_points`: 5.0 may be a
+    // DOUBLE.
     bool read(Raw text, bool typed, bool doubles_have_points) {
         nodes_.clear();
         scratch_.clear();

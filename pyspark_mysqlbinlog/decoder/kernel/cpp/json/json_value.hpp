@@ -160,8 +160,8 @@ inline bool write_json(Input& in, const Column& column, Bytes& out) {
     return false;
 }
 
-// What a mask is applied to: the text of a value, without a JSON string's quotes and escapes, and
-// for a hash the bytes of a binary value.
+// Appends the bytes that a mask is applied to: the text of a value, without a JSON string's quotes
+// and escapes; of a binary value, its bytes.
 inline bool append_unmasked(Input& in, const Column& column, Bytes& out) {
     switch (column.kind) {
         case Kind::Text: {
@@ -192,7 +192,7 @@ inline bool append_unmasked(Input& in, const Column& column, Bytes& out) {
     Bytes json;
     if (!write_json(in, column, json)) return false;
     std::string_view text = json.view();
-    // Of a date or time, which has no escapes.
+    // Removes the quotes of a date or time, whose text has no escapes.
     if (!text.empty() && text.front() == '"') text = text.substr(1, text.size() - 2);
     out.append(text);
     return true;

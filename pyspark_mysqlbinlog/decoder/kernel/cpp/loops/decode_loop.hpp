@@ -52,7 +52,8 @@ public:
         ordinal_ = ordinal;
         is_inside_ = is_committed_ = false;
     }
-    // The opened block is of a prepared XA transaction; the ordinal is of the file of its XA COMMIT.
+    // The opened block belongs to a prepared XA transaction. The ordinal is that of the file with
+    // its XA COMMIT.
     void commit_at(int64_t pos, int64_t begin) {
         is_committed_ = true;
         commit_pos_ = pos;

@@ -16,10 +16,10 @@
 //
 // Captured events are not copied but recorded as segments of the chunk; `pack` copies them.
 //
-// A payload with a whole transaction is decompressed here, and its events are recorded after a marker
-// (see protocol/blocks.py). The stream of a larger one is read by Python: it then is the chunk. These
-// events have no checksum and no log_pos: their positions are offsets in the stream, and `pack` writes
-// them into the headers.
+// A small payload with a whole transaction is decompressed here, and its events are recorded after
+// a marker (see protocol/blocks.py). Python reads the stream of a larger payload, and passes it as
+// the chunk. The events of payloads have no checksum and no log_pos: their positions are offsets in
+// the stream, and `pack` writes these into the headers.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ struct Segment {
 
     bool is_marker() const { return inner_size != 0; }
     bool is_inner() const { return payload >= 0; }
-    // In the binlog.
+    // The position in the binlog.
     int64_t place() const { return is_inner() ? payload : end; }
 };
 
@@ -92,8 +92,8 @@ public:
 
     // packets: events come as a dump's packets, otherwise back to back. checksum: each has a CRC32.
     // may_lack_positions: a log_pos of 0 is no reason to stop (see event_reader.py).
-    // shift: what a log_pos is more than the position after its event, modulo 2^32.
-    // verified: number of bytes that an earlier scan has checked, which stopped for more.
+    // shift: the amount by which a log_pos exceeds the position after its event, modulo 2^32.
+    // verified: number of bytes whose checksums an earlier scan has verified.
     // in_payload: positions are offsets in a payload's stream.
     void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
               bool checksum, bool may_lack_positions, uint32_t shift, size_t verified,
@@ -512,7 +512,7 @@ private:
             !payload.parse({event.body, event.body + event.body_size}) || payload.size == 0) {
             return stopped(ScanStop::Odd);
         }
-        // Whatever else of the chunk is kept, too, and no sum overflows.
+        // The limit holds even if the rest of the chunk is kept, and no sum overflows.
         if (payload.size > MOST_BYTES || size_ + streams_.size() + payload.size > MOST_BYTES) {
             return stopped(endings_.empty() ? ScanStop::Odd : ScanStop::Full);
         }

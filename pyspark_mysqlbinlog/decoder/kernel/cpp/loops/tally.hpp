@@ -28,7 +28,8 @@ struct StoredColumn {
     bool is_prefix;
 };
 
-// The transaction in progress. MySQL's state machine, as decoder/events/transactions.py has it.
+// The transaction in progress: its state, as `TransactionState` in decoder/events/transactions.py
+// tracks it, and its counts.
 struct OpenTransaction {
     bool is_named = false;
     bool is_in_group = false;
@@ -48,7 +49,7 @@ struct TableCount {
 class Tally {
 public:
     static constexpr size_t MOST_MAPS = 10'000;
-    // Of a table whose rows do not count.
+    // The index of a table whose rows are not counted.
     static constexpr size_t NOT_COUNTED = static_cast<size_t>(-1);
 
     OpenTransaction open;
@@ -72,9 +73,10 @@ public:
         return mapped == ids_.end() ? std::string_view{} : mapped->second.first;
     }
 
-    // Counts events from the offset `at` on, of which the first begins at `pos`, up to the end or to
-    // an event for Python; both then are those of the next event. packets: as in Scanner::open.
-    // trailer: bytes of each checksum. payload_end: inside a payload, the position after it.
+    // Counts events from the offset `at` on, up to the end or to an event for Python. The first
+    // event begins at `pos`. Afterwards, `at` and `pos` are those of the next event. packets: as
+    // in Scanner::open. trailer: bytes of each checksum. payload_end: the position after the
+    // payload that contains the events; -1 outside of one.
     void scan(const uint8_t* data, size_t size, size_t& at, int64_t& pos, bool packets,
               size_t trailer, int64_t payload_end) {
         while (at < size) {

@@ -43,7 +43,7 @@ using Cell = bool (*)(Input& in, const Step& step, size_t row, RowNotes& notes);
 struct Step {
     enum class Fate : uint8_t {
         Read,    // by `cell`
-        Skip,    // excluded, or without a column that matters
+        Skip,    // excluded, unreliable or ignored
         Rescue,  // does not fit the struct: as JSON
         Refuse,  // Python raises the error
     };

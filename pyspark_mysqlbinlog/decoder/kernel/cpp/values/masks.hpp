@@ -49,7 +49,7 @@ private:
             if (begins_character(text.data()[at]) && count-- == 0) break;
         return at;
     }
-    // Begin of the last `count` characters; the end if there are no more than these.
+    // Start of the last `count` characters; the end of the text if it has no more than `count`.
     static size_t begin_of(const Bytes& text, size_t count) {
         for (size_t at = text.size(); at > 0; --at) {
             if (!begins_character(text.data()[at - 1]) || --count != 0) continue;
@@ -59,7 +59,7 @@ private:
     }
 };
 
-// What a column of Kind::Masked is made of.
+// The parts of a column of Kind::Masked.
 struct MaskedColumn {
     Column column;  // unmasked
     Mask mask;
