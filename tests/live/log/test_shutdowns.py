@@ -138,10 +138,18 @@ def test_end_of_dump_from_before_a_restart_raises_lost_connection_error(
     wait_until(lambda: uptime(own_server) > 3, "the two starts differ by seconds", every=0.2)
     with ReplicaClient.connect(own_server.settings()) as client:
         stream = client.dump(*own_server.position(), blocking=False)
+        wait_until(lambda: has_whole_dump(client), "the end of the dump has arrived")
         own_server.kill()
         own_server.start()
         with pytest.raises(LostConnectionError, match="was restarted"):
             inserts(stream)
+
+
+def has_whole_dump(client: ReplicaClient) -> bool:
+    """Return whether the last received bytes, still unread, are an EOF packet."""
+    received = client._internals._sock.recv(1 << 16, socket.MSG_PEEK)
+    # length u24 | sequence number u8 | 0xFE | warnings u16 | status u16
+    return bool(received[-9:-6] == b"\x05\x00\x00" and received[-5] == 0xFE)
 
 
 def uptime(server: Server) -> int:
