@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Thread
 from time import time
 
@@ -136,7 +137,8 @@ def test_end_of_dump_from_before_a_restart_raises_lost_connection_error(
 ) -> None:
     """The server is up again when the end of the dump is checked, even if it restarts at once."""
     wait_until(lambda: uptime(own_server) > 3, "the two starts differ by seconds", every=0.2)
-    with ReplicaClient.connect(own_server.settings()) as client:
+    # Without TLS, so that received packets can be inspected.
+    with ReplicaClient.connect(replace(own_server.settings(), ssl_mode="DISABLED")) as client:
         stream = client.dump(*own_server.position(), blocking=False)
         wait_until(lambda: has_whole_dump(client), "the end of the dump has arrived")
         own_server.kill()
