@@ -35,12 +35,11 @@ class Query(Protocol):
     @property
     def name(self) -> str | None: ...
 
-    # Two names of PySpark's, which are not in this project's style.
     @property
-    def isActive(self) -> bool: ...  # noqa: N802
+    def isActive(self) -> bool: ...  # noqa: N802 (PySpark's name)
 
     @property
-    def lastProgress(self) -> Any: ...  # noqa: N802
+    def lastProgress(self) -> Any: ...  # noqa: N802 (PySpark's name)
 
     @property
     def status(self) -> Mapping[str, Any]: ...

@@ -66,8 +66,8 @@ class ServerStartError(RuntimeError):
 def reserve_port() -> socket.socket:
     """Return a socket that keeps a loopback port until it is closed, without listening.
 
-    A server can listen on it, now or again later. Nobody else gets the port meanwhile: neither one
-    who binds to port 0, nor one who connects somewhere.
+    A server can listen on it, now or again later. No other process gets the port
+    meanwhile: neither by binding to port 0, nor by connecting to another address.
     """
     keeper = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     # As the server that listens has to have it, too.

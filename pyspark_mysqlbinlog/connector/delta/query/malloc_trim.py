@@ -25,7 +25,7 @@ _done = monotonic()
 
 def trim_after_batch(size: int) -> None:
     """Return free memory after a batch of `size` bytes, if it is large and the interval is over."""
-    global _done  # noqa: PLW0603 (memory is the process's)
+    global _done  # noqa: PLW0603 (free memory is shared by the process)
     now = monotonic()
     if size < _MIN_BATCH_BYTES or now - _done < _MIN_INTERVAL_SECONDS:
         return
