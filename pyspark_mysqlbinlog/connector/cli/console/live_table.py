@@ -5,9 +5,11 @@ from __future__ import annotations
 from time import time
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.filesize import decimal as bytes_text
 from rich.live import Live
+from rich.measure import Measurement
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -60,7 +62,8 @@ def table_of(
         return Text("waiting for the first batch", style="dim")
     of_late = recent_rates(progress, now)
     shown = Table(box=None, header_style="dim")
-    shown.add_column("table", no_wrap=True, overflow="ellipsis")
+    # Columns that do not wrap keep their width at the expense of the others, so names may.
+    shown.add_column("table")
     shown.add_column("state", min_width=len("snapshot 100%"))
     for title in ("rows", "rows/s", *(["bytes"] if is_wide else []), "lag"):
         shown.add_column(title, justify="right", no_wrap=True)
@@ -76,7 +79,7 @@ def table_of(
     for name in names[:most]:
         table, rate = progress.tables[name], of_late.get(name, 0.0)
         shown.add_row(
-            name,
+            _TableName(name),
             _state(table, rate, is_wide=is_wide),
             f"{table.rows:,}",
             f"{rate:,.0f}",
@@ -88,6 +91,28 @@ def table_of(
     if names[most:]:
         foot = f"and {len(names) - most:,} more tables; {foot}"
     return Group(shown, Text(foot, style="dim"))
+
+
+class _TableName:
+    """A name on one line: where the column is narrower, its middle is left out.
+
+    Tables of one database differ at the end.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        width = min(cell_len(self._name), options.max_width)
+        return Measurement(width, width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        name, width = self._name, options.max_width
+        if cell_len(name) > width:
+            head = (width - 1) // 2
+            tail = set_cell_size(name[::-1], width - 1 - head)[::-1]
+            name = f"{set_cell_size(name, head)}…{tail}"
+        yield Text(name, no_wrap=True)
 
 
 def _state(table: TableProgress, rate: float, *, is_wide: bool) -> RenderableType:

@@ -170,6 +170,24 @@ def test_narrow_terminal_keeps_one_line_per_table() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_narrow_terminal_shortens_long_names_and_keeps_states(width: int) -> None:
+    database = "d" * 64
+    tables = {
+        f"{database}.orders": TableProgress(2, lag=0.5),
+        f"{database}.ñ漢": TableProgress(3, lag=0.5),
+    }
+    _, *lines, _ = shown(MirrorProgress(tables, (batch(1, orders=2),)), width=width)
+    (start, orders), (_, wide) = (line.split()[0].split("…") for line in lines)
+    assert start == "d" * len(start)
+    assert orders.endswith(".orders")
+    assert wide.endswith(".ñ漢")
+    assert [line.split()[1:] for line in lines] == [
+        ["in", "sync", "2", "0", "0.5", "s"],
+        ["in", "sync", "3", "0", "0.5", "s"],
+    ]
+
+
 def test_terminal_table_over_its_limit_shows_the_most_active_tables() -> None:
     tables = {f"shop.t{n}": TableProgress(n) for n in range(1000)}
     *lines, foot = shown(MirrorProgress(tables, (batch(9, t7=5, t500=50),)), most=3)[1:]
