@@ -14,7 +14,7 @@ with DDL in (P1, P2] are left out; so are the default charsets of databases with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import sleep
 
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.label_charsets import with_letters
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import SchemaChangedError
-from pyspark_mysqlbinlog.names import fold, folding, table_folding
+from pyspark_mysqlbinlog.names import Table, fold, folding, table_folding
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -124,7 +124,7 @@ def history_of_server(
             and folded((schema.database, schema.table)) not in named_anyhow
         )
     ]
-    history = _since(
+    history, index_changes = _since(
         list(_ddl(log, start, before)),
         start,
         charsets,
@@ -139,7 +139,13 @@ def history_of_server(
         last = last_change(history, name)
         known = history.versions(*name)[-1][1] if last is not None else None
         looks = with_letters(schema, known) if isinstance(known, TableSchema) else schema
-        history = history.with_table(start if last is None else last, looks)
+        first = start if last is None else last
+        indexed = index_changes.get(name)
+        if indexed is not None and indexed > first:
+            # The columns are older than the unique keys. A key that did not exist would merge rows.
+            history = history.with_table(first, replace(looks, unique_keys=()))
+            first = indexed
+        history = history.with_table(first, looks)
     if not uncaptured:
         history = SchemaHistory(
             {name: history.versions(*name) for name in history.tables() if captures(*name)}
@@ -161,8 +167,11 @@ def _since(
     *,
     case_sensitive: bool,
     explicit: bool,
-) -> SchemaHistory:
-    """Return the history in the binlog from `start` on, with the databases' charsets."""
+) -> tuple[SchemaHistory, dict[Table, Position]]:
+    """Return the history in the binlog from `start` on, with the databases' charsets.
+
+    The second value is the tracker's `index_changes`.
+    """
     history = SchemaHistory()
     fold_database = folding(case_sensitive)
     altered = {fold_database(ddl.statement.database or "") for ddl in ddls}
@@ -181,7 +190,7 @@ def _since(
     for database, charset in charsets.items():
         last = history.charset_change(database)
         history = history.with_charset(start if last is None else last, database, charset)
-    return history
+    return history, tracker.index_changes
 
 
 def _split(

@@ -93,6 +93,8 @@ class SchemaTracker:
     Attributes
     ----------
     history : after the last statement that was followed.
+    index_changes : table with unknown columns -> the position after the last statement that left
+        them as they are but may have added a unique key.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class SchemaTracker:
         on_rename: Callable[[Position, Table], None] = lambda _position, _table: None,
     ) -> None:
         self.history = history
+        self.index_changes: dict[Table, Position] = {}
         self._on_rename = on_rename
         self._fold = folding(case_sensitive)
         self._captures = captures
@@ -260,7 +263,7 @@ class SchemaTracker:
         assert statement.tables is not None
         name = self._name(statement.tables[0])
         before = self._state(ddl, name)
-        ddl.states[name] = self._altered(ddl, before)
+        ddl.states[name] = self._altered(ddl, name, before)
         renamed = [new for _, new in statement.renames]
         for table in statement.tables[1:]:
             # An exchanged partition has the columns of its table.
@@ -268,7 +271,7 @@ class SchemaTracker:
                 ddl.states[self._name(table)] = UnknownSchema(f"{ddl.place}, can't be followed")
         self._rename(ddl)
 
-    def _altered(self, ddl: _Ddl, before: State) -> State:
+    def _altered(self, ddl: _Ddl, name: Table, before: State) -> State:
         try:
             if isinstance(before, TableSchema):
                 after = apply_alter(
@@ -283,12 +286,21 @@ class SchemaTracker:
             alter = parse_alter(ddl.logged.text, ddl.logged.context)
         except MySQLBinlogError as error:
             if ddl.logged.statement.only_indexes:
-                return _without_unique_keys(before)
+                return self._without_unique_keys(ddl, name, before)
             return UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
+            if alter.unique_keys:
+                self.index_changes[name] = ddl.end
             return before
         # The reason differs with each statement: it shows since when the current schema is valid.
         return UnknownSchema(f"{ddl.place}, changed it when its columns were not known")
+
+    def _without_unique_keys(self, ddl: _Ddl, name: Table, state: State) -> State:
+        """Return a state without unique keys: the statement may have added or dropped one."""
+        if isinstance(state, TableSchema):
+            return replace(state, unique_keys=())
+        self.index_changes[name] = ddl.end
+        return state
 
     def _failed(self, ddl: _Ddl) -> None:
         """Apply a statement that is logged with its error: it had an effect nevertheless.
@@ -297,7 +309,7 @@ class SchemaTracker:
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             if ddl.logged.statement.only_indexes:
-                ddl.states[name] = _without_unique_keys(self._state(ddl, name))
+                ddl.states[name] = self._without_unique_keys(ddl, name, self._state(ddl, name))
                 continue
             ddl.states[name] = UnknownSchema(
                 f"{ddl.place}, failed with error {ddl.logged.query.error_code} on the server"
@@ -311,7 +323,7 @@ class SchemaTracker:
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             ddl.states[name] = (
-                _without_unique_keys(self._state(ddl, name))
+                self._without_unique_keys(ddl, name, self._state(ddl, name))
                 if ddl.logged.statement.only_indexes
                 else UnknownSchema(f"{ddl.place}, may be of a temporary table")
             )
@@ -391,11 +403,6 @@ class SchemaTracker:
     def _known_charset(self, charset: str | None) -> str | None:
         """Return the charset to assume for a database of unknown charset, given the session's."""
         return charset
-
-
-def _without_unique_keys(state: State) -> State:
-    """Return a state without unique keys: a statement added or dropped an unknown index."""
-    return replace(state, unique_keys=()) if isinstance(state, TableSchema) else state
 
 
 def last_change(history: SchemaHistory, table: Table) -> Position | None:

@@ -67,6 +67,11 @@ class Witness:
             # The table's default is then unknown (see noop_convert.py), and a later column without
             # a character set would stop the stream; test_conversions covers it.
             return False
+        is_pair = "CONVERT TO" in sql and ("MODIFY" in sql or "CHANGE" in sql)
+        if is_pair and self.server.version()[0] in "89":
+            # The type of a text column is then unknown (see check_no_text_redefined), and later DDL
+            # of the table would stop the stream; test_conversions covers it.
+            return False
         with self.server.connect(database=self.database) as connection:
             cursor = connection.cursor()
             cursor.execute("SET sql_mode = ''")

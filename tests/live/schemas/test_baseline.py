@@ -96,6 +96,34 @@ def test_table_altered_after_start_is_known_only_from_its_alter(followed: Follow
     assert followed.columns(history, after, "t") == ["id", "v"]
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE t ADD UNIQUE (v)"],
+        ["CREATE UNIQUE INDEX v ON t (v)"],
+        ["ALTER TABLE t ADD UNIQUE v (v)", "ALTER TABLE t ENGINE=InnoDB"],
+        ["ALTER TABLE t ADD UNIQUE v (id)", "ALTER TABLE t DROP INDEX v, ADD UNIQUE v (v)"],
+    ],
+)
+def test_unique_key_added_after_start_is_known_only_from_its_statement(
+    followed: Followed, statements: list[str]
+) -> None:
+    """The columns are known from the start."""
+    start = followed.run("CREATE TABLE t (id INT, v INT NOT NULL)")
+    rows = followed.run("INSERT INTO t VALUES (1, 1), (2, 1)", "DELETE FROM t WHERE id = 2")
+    after = followed.run(*statements)
+    later = followed.run("INSERT INTO t VALUES (3, 3)")
+    history = followed.history(start)
+    keys = []
+    for place in (start, rows, after, later):
+        schema = history.at(place, followed.database, "t")
+        assert schema is not None
+        assert [column.name for column in schema.columns] == ["id", "v"]
+        keys.append(schema.unique_keys)
+    assert keys[:2] == [(), ()]
+    assert keys[2:] == [(("v", ("v",)),)] * 2
+
+
 def test_table_created_and_altered_after_start_has_each_version(followed: Followed) -> None:
     start = followed.here()
     created = followed.run("CREATE TABLE t (id INT)")
