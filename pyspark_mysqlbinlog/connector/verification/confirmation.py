@@ -54,6 +54,14 @@ __all__ = ["Confirmation", "Found"]
 
 _PAUSE_SECONDS = 1.0
 _NEWEST = 1 << 63
+# Types whose equal values are equal for pyarrow. `_condition` has the integers.
+_COMPARABLE = (
+    pa.types.is_string,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_binary,
+)
 _NO_ROWS: Counter[bytes] = Counter()
 
 
@@ -298,6 +306,6 @@ def _possible(part: pa.Table, candidates: pa.Table) -> pa.Table:
     """Return the rows that may be candidates: digests of all rows would take longer."""
     for name in candidates.drop([KEY]).column_names:
         values: Any = candidates.column(name)
-        if pa.types.is_string(values.type):
+        if any(is_type(values.type) for is_type in _COMPARABLE):
             return part.filter(pc.is_in(part.column(name), value_set=pc.unique(values)))
     return part
