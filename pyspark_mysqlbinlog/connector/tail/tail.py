@@ -106,7 +106,7 @@ class Tail(LogTail):
             end=end,
         )
         self._check_successor = check_successor
-        self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
+        self._lag_thread = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
         self._server_uuid = server_uuid
         self._retry_timeout = retry_timeout
@@ -142,12 +142,12 @@ class Tail(LogTail):
 
     def start(self) -> None:
         super().start()
-        self._asks.start()
+        self._lag_thread.start()
 
     def stop(self) -> None:
         """Close the connection; the thread then ends on its own."""
         super().stop()
-        self._asks.stop()
+        self._lag_thread.stop()
         client = self._client
         if client is not None:
             client.abort()

@@ -26,7 +26,7 @@ _FRACTIONAL = (Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP)
 def row_images(plan: ResultPlan) -> RowImageEncoder:
     """Return the encoder of a plan's row images for this process."""
     # Rows with an additional column for a JSON column are encoded in Python in any case.
-    if implementation() == "python" or plan.asks_beside:
+    if implementation() == "python" or plan.has_additional_columns:
         return RowImages(plan)
     return KernelRowImages(plan)
 

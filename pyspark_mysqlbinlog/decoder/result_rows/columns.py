@@ -160,8 +160,8 @@ class SelectedColumn:
         )
 
     @property
-    def beside(self) -> str | None:
-        """The expression selected before the column."""
+    def number_types(self) -> str | None:
+        """The expression selected before a JSON column, for the types of its numbers."""
         if self.kind != Kind.JSON:
             return None
         return self.numbers.expression(self.expression)
@@ -249,18 +249,20 @@ class ResultPlan:
     @property
     def select_list(self) -> str:
         """The expressions between SELECT and FROM."""
-        asked = (each for column in self.columns for each in (column.beside, column.expression))
-        return ", ".join(each for each in asked if each is not None)
+        selected = (
+            each for column in self.columns for each in (column.number_types, column.expression)
+        )
+        return ", ".join(each for each in selected if each is not None)
 
     @property
-    def asks_beside(self) -> bool:
+    def has_additional_columns(self) -> bool:
         """Whether the result has columns that are not the table's."""
-        return any(column.beside is not None for column in self.columns)
+        return any(column.number_types is not None for column in self.columns)
 
     @property
-    def asks_for_sizes(self) -> bool:
+    def selects_sizes(self) -> bool:
         """Whether it uses JSON_STORAGE_SIZE, which servers before 5.7.22 lack."""
-        return any(column.beside and column.numbers.has_size for column in self.columns)
+        return any(column.number_types and column.numbers.has_size for column in self.columns)
 
     def without_sizes(self) -> ResultPlan:
         """Return the plan without JSON_STORAGE_SIZE."""
@@ -270,7 +272,7 @@ class ResultPlan:
         )
         return replace(self, columns=tuple(columns))
 
-    def asking(self, paths: Mapping[str, Collection[JsonPath]]) -> ResultPlan:
+    def selecting_number_types(self, paths: Mapping[str, Collection[JsonPath]]) -> ResultPlan:
         """Return the plan that also selects the types of these numbers, by column name."""
         return replace(
             self,
@@ -292,7 +294,7 @@ class ResultPlan:
         table = self.schema.full_name
         expected: list[SelectedColumn | None] = []
         for column in self.columns:
-            expected += [column] if column.beside is None else [None, column]
+            expected += [column] if column.number_types is None else [None, column]
         if len(found) != len(expected):
             raise SchemaMismatchError(
                 f"expected {len(expected)} columns from SELECT, found {len(found)}", table=table

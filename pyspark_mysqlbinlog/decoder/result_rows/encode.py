@@ -58,8 +58,8 @@ class RowImages:
         # In the order of the row; additional columns are not in the image.
         self._encoders: list[tuple[Encode, bool]] = []
         for column in plan.columns:
-            *beside, encode = encoders_of(column)
-            self._encoders += [*((each, False) for each in beside), (encode, True)]
+            *additional, encode = encoders_of(column)
+            self._encoders += [*((each, False) for each in additional), (encode, True)]
         count = len(plan.columns)
         self._unused = (1 << 8 * ((count + 7) // 8)) - (1 << count)
         # Null bitmap of a row -> that of the image, and the encoders of its values.

@@ -13,13 +13,13 @@ from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.server.result_set import ResultSet
 from pyspark_mysqlbinlog.protocol.server.session_settings import UNCACHED_SELECT
 
-__all__ = ["Asks", "RowImageEncoder", "read_images", "read_rows"]
+__all__ = ["SelectConnection", "RowImageEncoder", "read_images", "read_rows"]
 
 # Without a default database, the server cannot search for an unknown function.
 _NO_SUCH_FUNCTION = (1046, 1305)
 
 
-class Asks(Protocol):
+class SelectConnection(Protocol):
     """A connection that runs SELECTs: `protocol.server.client.ReplicaClient`."""
 
     def prepared(self, sql: str) -> ResultSet:
@@ -43,7 +43,7 @@ class RowImageEncoder(Protocol):
 
 
 def read_rows(
-    client: Asks,
+    client: SelectConnection,
     plan: ResultPlan,
     clauses: str = "",
     make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
@@ -71,14 +71,14 @@ def read_rows(
             sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {clauses}"
             result = client.prepared(sql)
         except ServerError as error:
-            if error.code not in _NO_SUCH_FUNCTION or not plan.asks_for_sizes:
+            if error.code not in _NO_SUCH_FUNCTION or not plan.selects_sizes:
                 raise
             plan = plan.without_sizes()
             continue
         try:
             yield from read_images(result, images)
         except UntypedNumbers as untyped:
-            plan = plan.asking(_all_untyped(result, images, untyped))
+            plan = plan.selecting_number_types(_all_untyped(result, images, untyped))
         else:
             return
 

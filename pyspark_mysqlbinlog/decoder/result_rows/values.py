@@ -45,7 +45,9 @@ def encoders_of(column: SelectedColumn) -> tuple[Encode, ...]:
     """
     if column.kind == Kind.JSON:
         json = _JsonEncoder(column)
-        return (json.encode,) if column.beside is None else (json.beside, json.encode)
+        return (
+            (json.encode,) if column.number_types is None else (json.read_number_types, json.encode)
+        )
     return (_encoder_of(column),)
 
 
@@ -336,7 +338,7 @@ class _JsonEncoder:
         self._column = column
         self._answer = b""
 
-    def beside(self, data: bytes, pos: int) -> tuple[bytes, int]:
+    def read_number_types(self, data: bytes, pos: int) -> tuple[bytes, int]:
         """Read the answer for the next document; adds nothing to the image."""
         self._answer, end = _lenenc(self._column.what, data, pos)
         return b"", end

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.errors import UnknownSchemaError
 __all__ = ["unknown_schema"]
 
 _GRANT = "GRANT SELECT on it to the user if that is missing; otherwise "
-_WAYS_ON = (
+_REMEDIES = (
     "start from a position where the table already has its current columns, or before its CREATE"
     " TABLE; or set schemaDdl to its columns at the start; or set onUnknownSchema=positional to"
     " get the columns as @1, @2, …, or exclude the table"
@@ -37,6 +37,6 @@ def unknown_schema(
     return UnknownSchemaError(
         f"expected columns with known names, found {len(fields)} without names in the table"
         f" map ({shown}{more}): {reason};"
-        f" {'' if is_shown else _GRANT}{_WAYS_ON}",
+        f" {'' if is_shown else _GRANT}{_REMEDIES}",
         table=table_map.full_name,
     )

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import SchemaError
 
 __all__ = [
     "DEFAULT_CONTEXT",
-    "UNTOLD_VERSION",
+    "UNKNOWN_VERSION",
     "SqlContext",
     "Token",
     "TokenKind",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 # Assumed if the server is unknown, as for statements that a user supplies: the last 5.7.
-UNTOLD_VERSION = 50799
+UNKNOWN_VERSION = 50799
 
 # Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).
 _REAL_AS_FLOAT = 1
@@ -57,7 +57,7 @@ class SqlContext:
     real_as_float: bool = False
     maxdb: bool = False
     oracle: bool = False
-    server_version: int = UNTOLD_VERSION
+    server_version: int = UNKNOWN_VERSION
     mariadb: bool = False
     explicit_defaults_for_timestamp: bool = False
 
@@ -71,7 +71,7 @@ class SqlContext:
     ) -> SqlContext:
         """Make it from a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version.removeprefix("5.5.5-"))
-        number = UNTOLD_VERSION
+        number = UNKNOWN_VERSION
         mariadb = "mariadb" in server_version.lower()
         if match:
             major, minor, patch = (int(part) for part in match.groups())

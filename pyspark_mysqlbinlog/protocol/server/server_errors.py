@@ -52,7 +52,7 @@ _GTID_MODES = {
     "cannot replicate gtid-transaction when @@global.gtid_mode = off": "OFF_PERMISSIVE",
 }
 _CAUSES = "RESET MASTER was run, the server was restored, or it lost its tail in a crash"
-_WAYS_ON = (
+_REMEDIES = (
     "start with a new checkpoint, and snapshot the tables again: the changes in between are in no"
     " binlog"
 )
@@ -262,14 +262,14 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
     past_the_end = ("position > file size", "from past eof", "impossible position")
     if any(words in lower for words in past_the_end):
         return InvalidPositionError(
-            f"the position is past the end of its file: {text}; {_CAUSES}; {_WAYS_ON}",
+            f"the position is past the end of its file: {text}; {_CAUSES}; {_REMEDIES}",
             file=file,
             position=position,
         )
     if "max_allowed_packet" in lower or "bogus data" in lower or "position < 4" in lower:
         return InvalidPositionError(
             f"no event begins at this position: {text}; use one that SHOW BINLOG EVENTS lists;"
-            f" or, if it is from a checkpoint: {_CAUSES}; {_WAYS_ON}",
+            f" or, if it is from a checkpoint: {_CAUSES}; {_REMEDIES}",
             file=file,
             position=position,
         )
@@ -278,7 +278,7 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
         return InvalidPositionError(
             f"no complete event begins at this position: {text}; use one that SHOW BINLOG EVENTS"
             f" lists; or, if it is from a checkpoint: {_CAUSES}, or the file is damaged;"
-            f" {_WAYS_ON}",
+            f" {_REMEDIES}",
             file=file,
             position=position,
         )
@@ -302,7 +302,7 @@ def log_replaced(found: str, file: str | None, position: int | None) -> BinlogRe
     """Return the error for a binlog that is not the position's; `found` is the evidence."""
     return BinlogReplacedError(
         f"the server's binlog is not the one that this position belongs to: {found};"
-        f" {_CAUSES}; {_WAYS_ON}",
+        f" {_CAUSES}; {_REMEDIES}",
         file=file,
         position=position,
     )

@@ -30,7 +30,7 @@ from dataclasses import replace
 from enum import Enum
 
 from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable
-from pyspark_mysqlbinlog.decoder.sql.tokens import UNTOLD_VERSION, SqlContext
+from pyspark_mysqlbinlog.decoder.sql.tokens import UNKNOWN_VERSION, SqlContext
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["with_default_after"]
@@ -44,7 +44,7 @@ class _Default(Enum):
 
 def _rule(context: SqlContext) -> _Default:
     version = context.server_version
-    if version == UNTOLD_VERSION:
+    if version == UNKNOWN_VERSION:
         return _Default.NOT_KNOWN
     if context.mariadb:
         return _Default.CHANGES if version >= 100307 else _Default.NOT_KNOWN
