@@ -76,7 +76,7 @@ def main() -> None:
     missing = missing_java()
     if missing is not None:
         raise SystemExit(missing)
-    # Whoever ends us early: the server and the workers are to end, too.
+    # SIGTERM must also end the server and the workers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if arguments.short:
         # Most of it is JVMs that start, and none of its figures counts.
@@ -160,7 +160,7 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
             start_up(kernel, workload, folder),
         ]
         series = run_rounds(measures, scale.rounds, warm=scale.warm_up)
-        # What follows writes to the log, which nobody reads again.
+        # The following measurements write to the log, which is not read again.
         latencies = latency_measures(
             spark, worker("workload.writer_worker"), workload, ready["struct"], scale
         )

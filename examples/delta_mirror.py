@@ -1,11 +1,11 @@
-"""A Delta table beside each MySQL table, first load included: `DeltaMirror` in a script.
+"""Replicate MySQL tables, with their existing rows, to Delta tables: `DeltaMirror` in a script.
 
     python examples/delta_mirror.py --host db.example --user spark --password-file pw \\
         --tables 'shop.*' --target /lake --checkpoint /lake/_checkpoints/shop
 
-It runs in classic sessions and in Spark Connect until it is stopped, and goes on from its
-checkpoint when it is started again. What it does with changes, DDL and tables that it can't follow
-is described in docs/how-to/delta-mirror.md. The server needs `binlog_row_image=FULL`; Delta is
+It runs in classic sessions and in Spark Connect until it is stopped, and resumes from its
+checkpoint when it is started again. How it handles changes, DDL and tables that it cannot follow is
+described in docs/how-to/delta-mirror.md. The server needs `binlog_row_image=FULL`; Delta is
 written by delta-rs (`pip install "pyspark-mysqlbinlog[delta]"`), so the JVM needs no jars.
 """
 
@@ -22,15 +22,15 @@ from pyspark_mysqlbinlog import DeltaMirror, cause_of
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Keep Delta tables in step with MySQL tables.")
+    parser = argparse.ArgumentParser(description="Keep Delta tables in sync with MySQL tables.")
     for name in ("host", "user", "password-file", "tables", "target", "checkpoint"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--port", default="3306")
     parser.add_argument(
         "--starting-offset",
         default="snapshot",
-        help="where a new checkpoint begins; with any other than snapshot, rows that are there"
-        " already come only when they change",
+        help="where a new checkpoint begins; unless it is snapshot, existing rows are delivered"
+        " only when they change",
     )
     given = parser.parse_args()
     mirror = DeltaMirror(

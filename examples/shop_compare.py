@@ -1,4 +1,4 @@
-"""Whether Delta tables have the rows that SELECT shows, as a table to look at."""
+"""Compare Delta tables with the rows that SELECT returns, and print the result as a table."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from shop_workload import DATABASE, TABLES
 
 __all__ = ["compare"]
 
-# The mirror's own column: where each row's last change is in the log.
+# Added by the mirror: the position of each row's last change.
 _SEQ = "_seq"
 
 Rows = Counter[tuple[Any, ...]]
 
 
 def compare(console: Console, server: Server, lake: Path) -> bool:
-    """Print the comparison; whether each Delta table is equal to its MySQL table."""
-    shown = Table(title="each Delta table beside its MySQL table", title_style="bold")
+    """Print the comparison; return whether each Delta table is equal to its MySQL table."""
+    shown = Table(title="Delta tables compared with their MySQL tables", title_style="bold")
     shown.add_column("table", style="bold")
     for title in ("columns", "rows in MySQL", "rows in Delta", "only in MySQL", "only in Delta"):
         shown.add_column(title, justify="right")
@@ -58,7 +58,7 @@ def compare(console: Console, server: Server, lake: Path) -> bool:
 
 
 def _selected(server: Server, table: str) -> tuple[list[str], Rows]:
-    """The columns' names, and the rows."""
+    """Return the names of the columns, and the rows."""
     with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
         cursor.execute(f"SELECT * FROM {table}")
@@ -66,7 +66,7 @@ def _selected(server: Server, table: str) -> tuple[list[str], Rows]:
 
 
 def _plain(row: Any) -> tuple[Any, ...]:
-    """A row's values, so that what is equal is equal for Python."""
+    """Return the values of a row in types that Python compares as MySQL does."""
     return tuple(map(_plain_value, row))
 
 

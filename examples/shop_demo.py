@@ -1,8 +1,9 @@
-"""A shop on a real MySQL, kept in Delta tables by `pyspark-mysqlbinlog ingest`: `make demo`.
+"""A shop on a real MySQL, replicated to Delta tables by `pyspark-mysqlbinlog ingest`: `make demo`.
 
-The shop has rows already, and its customers go on while the command loads them and follows the log.
-In the middle a table is altered, and the command is killed with kill -9 and started again. At the
-end each Delta table is compared with its MySQL table; the exit code is 1 when they differ.
+The shop already has rows, and its customers continue to buy while the command copies them and
+follows the binlog. Meanwhile a table is altered, and the command is killed with kill -9 and
+restarted. At the end each Delta table is compared with its MySQL table; the exit code is 1 if they
+differ.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from shop_workload import COUPONS, DATABASE, READER, SETUP, TABLES, TEARDOWN, Sh
 
 
 def run(console: Console, server: Server, folder: Path, seconds: float, seed: int) -> bool:
-    """The whole demo on a running server; whether Delta has what the server has."""
+    """Run the demo on a running server; return whether Delta has the rows of the server."""
     shop = Shop(
         lambda: server.connect(autocommit=False, init_command="SET time_zone = '+00:00'"),
         seed=seed,
@@ -62,31 +63,31 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
             shop.close()
         return compare(console, server, folder / "lake")
     finally:
-        # A server that is not ours keeps nothing of the shop.
+        # An external server keeps nothing of the shop.
         server.execute(*TEARDOWN)
 
 
 def _story(console: Console, server: Server, shop: Shop, ingest: Ingest, seconds: float) -> None:
-    """What happens to the shop, and to the command."""
-    _say(console, "the shop is open, about 40 transactions a second, and its rows are loaded")
+    """Run the shop and the command through all events of the demo."""
+    _say(console, "the shop opens: about 40 transactions per second, while its rows are copied")
     shop.open()
     ingest.start()
     ingest.wait_for(
         lambda batches: batches[-1]["tables_in_snapshot"] == 0, "the snapshot is complete"
     )
-    _say(console, "now the log is followed")
+    _say(console, "now the changes of the binlog are applied")
     _pause(shop, ingest, seconds / 3)
     _say(console, COUPONS)
     shop.take_coupons()
     _pause(shop, ingest, seconds / 3)
 
-    _say(console, "kill -9: the command is gone, the customers go on")
+    _say(console, "kill -9 ends the command, and customers continue to buy")
     ingest.kill()
     time.sleep(1)
-    _say(console, "the same command again")
+    _say(console, "the same command is started again")
     ingest.start()
     before = server.position()
-    ingest.wait_for(lambda batches: _place(batches[-1]) > before, "it goes on")
+    ingest.wait_for(lambda batches: _place(batches[-1]) > before, "the command resumes")
     _pause(shop, ingest, seconds / 3)
 
     _say(console, "the shop closes")
@@ -101,7 +102,7 @@ def _story(console: Console, server: Server, shop: Shop, ingest: Ingest, seconds
 
 
 def _pause(shop: Shop, ingest: Ingest, seconds: float) -> None:
-    """Let both work; an error of either ends the demo."""
+    """Wait while both run; an error of either ends the demo."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(0.1)
@@ -115,7 +116,7 @@ def _assert_no_error(shop: Shop) -> None:
 
 
 def _place(batch: dict[str, Any]) -> tuple[str, int]:
-    # The numbers of so young a log's files have one length: text order is log order.
+    # The numbers of a new server's files have one length, so that their text order is their order.
     return batch["file"], batch["pos"]
 
 
@@ -138,14 +139,14 @@ def _tell(console: Console, batch: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="A shop on MySQL, kept in Delta tables.")
+    parser = argparse.ArgumentParser(description="A shop on MySQL, replicated to Delta tables.")
     parser.add_argument("--seconds", type=float, default=18.0, help="how long the shop is open")
-    parser.add_argument("--seed", type=int, default=1, help="of the customers' chances")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the customers' random choices")
     arguments = parser.parse_args()
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=120)
-    # What is told to end must take its processes and its folder with it.
+    # SIGTERM must also end the processes and remove the folder.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="shop-demo-"))
     began = time.monotonic()
@@ -156,7 +157,7 @@ def main() -> int:
         with server:
             equal = run(console, server, folder, arguments.seconds, arguments.seed)
     except KeyboardInterrupt:
-        console.print("\n[magenta]ended early; nothing is left behind[/]")
+        console.print("\n[magenta]ended early; all processes and files are removed[/]")
         return 130
     except (NoServerError, IngestError) as error:
         console.print(f"[bold red]the demo failed:[/] {escape(str(error))}")
@@ -167,7 +168,7 @@ def main() -> int:
         console.print("[bold red]Delta and MySQL differ.[/]")
         return 1
     console.print(
-        "[bold green]Every row that MySQL has is in Delta, and no other[/]"
+        "[bold green]Delta has exactly the rows of MySQL[/]"
         f" [dim]({time.monotonic() - began:.0f} s)[/]"
     )
     return 0

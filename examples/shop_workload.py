@@ -1,6 +1,6 @@
-"""A small shop on MySQL: its tables, and customers who buy, pay, cancel and get parcels.
+"""A small shop on MySQL: its tables, and customers who buy, pay, cancel and receive parcels.
 
-All chances come from one seeded generator.
+All random choices are made by one seeded generator.
 """
 
 from __future__ import annotations
@@ -83,18 +83,19 @@ _PAST_ORDERS = 20_000
 
 
 class Shop:
-    """The shop at work, in a thread of its own.
+    """Transactions of the shop, in a separate thread.
 
     Parameters
     ----------
-    connect : a new connection to the server, not in autocommit.
-    seed : of all chances.
-    pause : seconds between two transactions, about.
+    connect : returns a new connection to the server, without autocommit.
+    seed : of all random choices.
+    pause : approximate seconds between two transactions.
 
     Attributes
     ----------
-    transactions, rolled_back : how many were committed; how many were not, having changed rows.
-    error : what ended the work early, if anything did.
+    transactions, rolled_back : number of committed transactions, and of those that changed rows
+        and were rolled back.
+    error : that ended the transactions early; None if there was none.
     """
 
     def __init__(
@@ -111,23 +112,23 @@ class Shop:
         self._thread = Thread(target=self._work, name="shop", daemon=True)
 
     def stock(self) -> None:
-        """What is there before the demo begins: customers, products and past orders."""
+        """Insert the customers, products and orders that exist before the demo."""
         with self._connect() as connection, connection.cursor() as cursor:
             self._fill(cursor)
             connection.commit()
 
     def open(self) -> None:
-        """Let the customers in."""
+        """Start the transactions."""
         self._thread.start()
 
     def take_coupons(self) -> None:
-        """Alter the table of orders, beside the customers; from then on they have coupons."""
+        """Add the column of coupons to the orders while customers buy; later orders use it."""
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute(COUPONS)
         self._has_coupons = True
 
     def sell_the_last(self) -> None:
-        """One more order, when the shop is closed."""
+        """Insert one more order after the end of the transactions."""
         with self._connect() as connection, connection.cursor() as cursor:
             self._order(cursor)
             connection.commit()
@@ -161,7 +162,7 @@ class Shop:
             self.error = error
 
     def _done(self, action: Callable[[Cursor], bool], cursor: Cursor) -> bool:
-        """Whether to commit. Of two that wait for each other the server undoes one."""
+        """Run a transaction; return whether to commit. The server rolls back one of a deadlock."""
         try:
             return action(cursor)
         except OperationalError as error:
@@ -197,7 +198,7 @@ class Shop:
     # Each is one transaction; it returns whether to commit.
 
     def _order(self, cursor: Cursor) -> bool:
-        """Three tables in one transaction: the order, its items, the stock."""
+        """Insert an order and its items and reduce the stock, in one transaction."""
         cursor.execute(f"SELECT sku, price FROM {DATABASE}.products WHERE stock >= 3")
         products = list(cursor.fetchall())
         basket = [
@@ -216,7 +217,7 @@ class Shop:
                 f"UPDATE {DATABASE}.orders SET coupon = %s WHERE id = %s",
                 (self._random.choice(_CODES), order),
             )
-        # One statement for all lines: their rows share one event.
+        # The rows of one statement share an event.
         cursor.executemany(
             f"INSERT INTO {DATABASE}.order_items VALUES (%s, %s, %s, %s, %s)",
             [(order, line, *item) for line, item in enumerate(basket, 1)],
@@ -251,7 +252,7 @@ class Shop:
         return True
 
     def _cancel(self, cursor: Cursor) -> bool:
-        """The items go back to the shelf and out of the order."""
+        """Return the items of an order to the stock and delete them."""
         order = self._an_order(cursor, "placed")
         if order is None:
             return False
@@ -265,7 +266,7 @@ class Shop:
         return True
 
     def _reprice(self, cursor: Cursor) -> bool:
-        """A sale, or its end, and fresh stock: one statement, several rows."""
+        """Begin or end a sale and add stock: several rows in one statement."""
         factor = self._random.choice(("0.90", "0.95", "1.05", "1.10"))
         labels = "labels | 2" if factor < "1" else "labels & ~2"  # the bit of 'sale'
         chosen = self._random.sample([row[0] for row in _PRODUCTS], 2)
@@ -277,7 +278,7 @@ class Shop:
         return True
 
     def _change_mind(self, cursor: Cursor) -> bool:
-        """An order that is rolled back: it must not show up anywhere."""
+        """Insert an order that is rolled back."""
         self.rolled_back += self._order(cursor)
         return False
 

@@ -1,4 +1,4 @@
-"""This project's measures without Spark: the decode by both twins, the tail, a worker's start."""
+"""Measurements without Spark: decoding by both implementations, the tail, a worker's start."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def our_checksums(kernel: Worker, workload: Workload, folder: Path) -> bool:
 
 
 def socket_reads(dump: Worker, workload: Workload) -> Iterator[Measure]:
-    """Raw reads of the dump: of each file, and of both, one behind the other.
+    """Raw reads of the dump: of each file, and of both in sequence.
 
-    A server sends events one by one, so the file of small ones comes more slowly: compare reads of
-    the same events only.
+    A server sends events one by one, and small ones more slowly: compare only reads of the same
+    events.
     """
 
     def read(file: str, size: int) -> Callable[[], Sample]:
@@ -108,7 +108,7 @@ def tail_measure(kernel: Worker, workload: Workload) -> Measure:
 
 
 def start_up(kernel: Worker, workload: Workload, folder: Path) -> Measure:
-    """What an executor's worker pays once for us, beyond what Spark imports itself."""
+    """Measure the import time that this package adds to an executor's worker."""
     path = folder / "reader.pickle"
     kernel.ask("pickled", json.dumps(file_options(workload, workload.bulk, "struct")), path)
     script = Path(__file__).with_name("start_up_worker.py")

@@ -1,7 +1,6 @@
-"""This project, as a child process without Spark: the decode on one core, and the driver's tail.
+"""Child process without Spark that decodes on one core, and runs the driver's tail.
 
-Everything goes through the data source's own classes, as Spark calls them. Which twin runs is said
-by MYSQLBINLOG_IMPL.
+It calls the classes of the data source as Spark does. MYSQLBINLOG_IMPL selects the implementation.
 """
 
 from __future__ import annotations
@@ -105,11 +104,11 @@ def pickled(options: str, path: str) -> dict[str, Any]:
 
 
 def tail(options: str, end_file: str, end_pos: str) -> dict[str, Any]:
-    """Let the driver's tail run to a place, asking for the latest offset meanwhile.
+    """Let the driver's tail run to a position, and request the latest offset meanwhile.
 
-    The time runs from the first offset that is behind the start, so connecting does not count;
-    `from` and `to` are the places between which it ran. They are the same, and the time is all of
-    it, where the log is so short that the first offset is its end.
+    The time begins at the first offset after the start, so that connecting is excluded; `from` and
+    `to` are the positions of the measured part. If the log is so short that the first offset is its
+    end, they are equal, and the time includes everything.
     """
     source = MySQLBinlogDataSource(json.loads(options))
     reader = source.streamReader(source.schema())
@@ -121,7 +120,7 @@ def tail(options: str, end_file: str, end_pos: str) -> dict[str, Any]:
     first, begin = None, time.perf_counter()
     deadline = time.monotonic() + _DEADLINE
     try:
-        # Batch 0 is empty, and the tail starts behind it.
+        # Batch 0 is empty, and the tail starts after it.
         offset = reader.latestOffset(offset, limit)
         while True:
             asked = time.perf_counter()

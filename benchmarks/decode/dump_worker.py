@@ -1,6 +1,6 @@
-"""A raw read of a dump, as a child process: what the server and the socket can do by themselves.
+"""Child process that reads a dump without decoding: the speed of the server and the socket alone.
 
-The bytes are received into one buffer and not looked at, but for how many they are.
+The bytes are received into one buffer, and only counted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _TIMES = 4
 
 
 def read(address: str, file: str, size: str) -> dict[str, Any]:
-    """Receive `size` bytes of the dump that begins with the file, a few times over."""
+    """Receive the first `size` bytes of the dump that begins with the file, several times."""
     each = [_read(json.loads(address), file, int(size)) for _ in range(_TIMES)]
     return {"bytes": sum(found for found, _ in each), "seconds": sum(took for _, took in each)}
 
 
 def _read(address: dict[str, Any], file: str, wanted: int) -> tuple[int, float]:
-    """(bytes, seconds), behind the first bytes: what the server does before is not the socket's."""
+    """Return (bytes, seconds) after the first bytes: the server's preparation is excluded."""
     connection: Any = pymysql.connect(**address)
     try:
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Resident memory of our processes while they work off a large backlog."""
+"""Resident memory of the driver's and worker processes while they read a large backlog."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def measure_memory(spark: Worker, workload: Workload, payload: str, begin: tuple
         with peaks_of(spark, {_DRIVER: _DRIVER, _WORKER: _WORKER}) as peaks:
             spark.ask("stream", "mysqlbinlog", json.dumps(options), "", rows)
         seconds = time.monotonic() - begun
-        # The processes of a short stream may end between two looks.
+        # The processes of a short stream may end between two checks.
         if all(peaks.values()):
             break
     for kind, most in peaks.items():
-        # A process that nobody saw would be within any limit.
+        # A process that was never measured would be within any limit.
         if not most:
             raise WorkerError(f"no process of {kind} was seen in {seconds:.1f} s of streaming")
     return {

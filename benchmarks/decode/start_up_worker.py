@@ -1,6 +1,6 @@
-"""A process that becomes an executor's worker once, and says how long our part of that took.
+"""A process that starts as an executor's worker, and reports the time that this package adds.
 
-Run as ``python start_up_worker.py PICKLE``, a file that `our_worker` has made.
+Run as ``python start_up_worker.py PICKLE``, with a file from `decode_worker.pickled`.
 """
 
 from __future__ import annotations

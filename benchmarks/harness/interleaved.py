@@ -79,7 +79,7 @@ def run_rounds(measures: Sequence[Measure], rounds: int, *, warm: bool = True) -
             _say(f"warm-up: {measure.name}")
             measure.run()
     for number in range(rounds):
-        # Another one begins each time, so that nobody always comes after the same neighbour.
+        # Each round begins with another one, so that none always runs after the same one.
         turn = number % len(measures)
         for measure in [*measures[turn:], *measures[:turn]]:
             sample = measure.run()

@@ -1,4 +1,4 @@
-"""A process and those below it, as /proc tells of them."""
+"""A process and its descendants, as /proc shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Process", "cpu_seconds", "processes"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KILOBYTE = 1024
-# What comes behind the command's name in /proc/PID/stat, from 0 on.
+# Indexes of the fields after the command's name in /proc/PID/stat.
 _PARENT, _CPU = 1, slice(11, 15)
 
 

@@ -1,9 +1,8 @@
-"""Child processes that do what is measured, and stay warm between measurements.
+"""Child processes that run what is measured, and stay warm between measurements.
 
 A command is one line of words, separated by tabs, on the child's standard input; the answer is one
-line on its standard output, the word `answer` and a JSON object. All else that it writes there is
-noise of some library and passed over. `Worker` is the parent's end, `answer_commands` a Python
-child's.
+line on its standard output, the word `answer` and a JSON object. Other lines come from
+libraries and are skipped. `Worker` is the parent's side, `answer_commands` a Python child's.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LINKS = _PACKAGE.parent / ".cache" / "bench" / "path"
 
 
 class WorkerError(RuntimeError):
-    """A child could not do what it was told."""
+    """A child could not execute its command."""
 
 
 class Worker:
@@ -34,8 +33,8 @@ class Worker:
     Parameters
     ----------
     command : the program and its arguments.
-    log : a file for what it writes to standard error.
-    environment : variables on top of ours.
+    log : a file for its standard error.
+    environment : variables that are added to those of this process.
     """
 
     def __init__(

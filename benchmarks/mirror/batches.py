@@ -82,9 +82,9 @@ def _update(bench: Bench, tables: tuple[str, ...], number: int) -> None:
 def parts_of(
     durations: Sequence[Mapping[str, float]], spent: Mapping[str, float]
 ) -> dict[str, float]:
-    """Where the seconds of batches go, in the order of a batch's life.
+    """Return the seconds of batches by phase, in their order within a batch.
 
-    durations : of each batch, as Spark tells them.
+    durations : of each batch, as Spark reports them.
     """
     own = sum(each.get(name, 0.0) for each in durations for name in _SPARK)
     parts = {"Spark, around the batch": own} | {name: spent.get(name, 0.0) for name in _PARTS}

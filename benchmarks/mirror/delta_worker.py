@@ -64,7 +64,7 @@ def load(options: str) -> dict[str, Any]:
         query.awaitTermination()
         seconds = time.perf_counter() - begin
         (table,) = (DeltaTable(str(path)) for path in folder.glob(f"{DATABASE}/*"))
-        # Of those that a mirror reads by itself Spark counts no rows.
+        # Spark counts no rows of batches that a mirror reads directly.
         batches = [each for each in query.recentProgress if "addBatch" in each["durationMs"]]
         names = ("triggerExecution", "latestOffset", "addBatch")
         return {

@@ -1,4 +1,4 @@
-"""A mirror that runs, and is looked at: what each batch took, and what it merged."""
+"""A running mirror, of which the duration and the merges of each batch are recorded."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ class FollowedMirror:
         return dict(spent)
 
     def _durations(self, last: int) -> dict[int, dict[str, float]]:
-        """What Spark says that each batch took, in seconds, by phase."""
+        """Return the seconds of each batch by phase, as Spark reports them."""
         assert self._query is not None
         deadline = time.monotonic() + _TIMEOUT
-        # Spark tells of a batch a little later than the mirror; before, maybe under its number
-        # that nothing has come.
+        # Spark reports a batch after the mirror does. Before, it may report an idle trigger under
+        # the same number.
         while True:
             found = [
                 each for each in self._query.recentProgress if "addBatch" in each["durationMs"]
@@ -191,7 +191,7 @@ class FollowedMirror:
                 self._remove_old_files()
 
     def _remove_old_files(self) -> None:
-        """Of tables' earlier versions: nobody writes them but the mirror, which reads the last."""
+        """Remove the files of earlier versions: the mirror, their only user, reads the last one."""
         for log in (self.folder / "tables").rglob("_delta_log"):
             held = {uri.rpartition("/")[2] for uri in DeltaTable(str(log.parent)).file_uris()}
             for file in log.parent.glob("*.parquet"):

@@ -1,7 +1,7 @@
-"""From commit to visible in Delta: small transactions at a steady pace, and a mirror that follows.
+"""Time from commit to visibility in Delta: a mirror of small transactions at a constant rate.
 
-The writer notes when each commit returned. A transaction is visible when the first batch that
-reaches behind its place in the log is in Delta; its place is read from the log afterwards.
+The writer records when each commit returned. A transaction is visible when the first batch that
+ends after its position in the binlog is in Delta; its position is read from the log afterwards.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def mirror_workload(bench: Bench) -> Found:
 
 
 def _follow(bench: Bench, child: Worker, table: str, bulk: int, single: int) -> dict[str, Any]:
-    """Write a log, and then have a mirror that began in front of it follow it to its end."""
+    """Write a log, then let a mirror that started before it apply it to its end."""
     bench.server.execute(_renamed(CREATE, table))
     child.ask("begin", mirror_options(bench, f"{DATABASE}.{table}"), "yes")
     orders = Orders()

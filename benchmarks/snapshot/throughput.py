@@ -25,7 +25,7 @@ __all__ = ["said_ratio", "snapshot_throughput"]
 
 _TARGET = 2.0
 _OURS = ("pyspark-mysqlbinlog, stream", "pyspark-mysqlbinlog, batch")
-# Parts of ours by themselves, over one connection and without Spark.
+# Parts of this package alone, over one connection and without Spark.
 _ALONE = {"bytes": "only the SELECT's bytes", "struct": "only decoded to Arrow"}
 _JDBC = "Spark JDBC"
 # A small table that a session reads before it is measured.

@@ -21,8 +21,8 @@ __all__ = ["latency_measures"]
 # Rows of the first moments wait for the query's own start.
 _WARM_UP = 3.0
 _TIMEOUT = 300
-# Seconds until the prepared rows' clock begins: their query runs by then, as ours does before the
-# commits. (Spark itself runs already, and a query of it starts in a second or two.)
+# Seconds until the prepared rows begin: their query is then running, as this package's query is
+# before the commits. (Spark itself is running, and a query starts within two seconds.)
 _QUERY_START = 5.0
 
 

@@ -32,7 +32,7 @@ def spark() -> SparkSession:
         .config("spark.driver.extraClassPath", os.environ.get("BENCH_JARS", ""))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        # All batches of a query are looked at when it is done.
+        # All batches of a query are evaluated at its end.
         .config("spark.sql.streaming.numRecentProgressUpdates", "100000")
         .config("spark.log.level", "ERROR")
         .getOrCreate()

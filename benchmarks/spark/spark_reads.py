@@ -1,4 +1,4 @@
-"""Measures through Spark: prepared batches, our files, our live server; all into noop."""
+"""Measurements through Spark into noop: prepared batches, files and a live server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ready:
 
 
 def save_ready(decoder: Worker, workload: Workload, folder: Path) -> dict[str, Ready]:
-    """By payload. The batches are as our decoder makes them, of at most 16,384 rows."""
+    """Save prepared batches, by payload, as the decoder makes them: at most 16,384 rows each."""
     found = {}
     for payload in _PAYLOADS:
         path = folder / f"ready-{payload}.arrow"
@@ -67,7 +67,7 @@ def check_rows(spark: Worker, words: tuple[str, str, str], expected: int) -> Non
 
 
 def spark_reads(spark: Worker, workload: Workload, ready: dict[str, Ready]) -> Iterator[Measure]:
-    """For each payload: Spark's upper bound, our files and our live server, as batch and stream."""
+    """Yield Spark's upper bound, files and a live server for each payload, as batch and stream."""
     rows, size = workload.rows, workload.size
 
     def batch(source: str, options: Options, schema: str) -> Callable[[], Sample]:

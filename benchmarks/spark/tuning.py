@@ -25,7 +25,7 @@ __all__ = ["Children", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The child processes; `spark_python` is Spark with our Python twin."""
+    """The child processes; `spark_python` is Spark with the reference implementation."""
 
     tuning: Worker
     spark: Worker
@@ -39,7 +39,7 @@ class Choice:
 
     Attributes
     ----------
-    is_ours : it is what this project does by itself.
+    is_ours : whether it is the default of this project.
     """
 
     what: str

@@ -91,7 +91,7 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Batch 0 is empty, as ours is; batch 1 is all there is."""
+    """Batch 0 is empty, as with this package; batch 1 has all rows."""
 
     def __init__(self, path: str, parts: int) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""The log that everything is measured with: written by a real server, by this very run.
+"""The binlog for all measurements: a real server writes it in the same run.
 
-It has two files: one of bulk INSERTs, behind the table's CREATE, and one of transactions of one row
-each. Both are copied next to the server's, so that readers of files have them, too.
+It has two files: one with the table's CREATE and bulk INSERTs, and one with transactions of one row
+each. Both are copied, for readers of files.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _run_all(cursor: Cursor, statements: list[str]) -> None:
 
 
 def _copied(server: Server, file: str, folder: Path) -> Path:
-    """A copy of a file that is still written; nobody else writes, so it ends with an event."""
+    """Copy a file of a running server; without other writers, it ends after an event."""
     assert server.datadir is not None
     return Path(shutil.copy(server.datadir / file, folder))
 

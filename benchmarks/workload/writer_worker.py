@@ -16,10 +16,10 @@ from benchmarks.workload.orders import DATABASE, TABLE, Orders
 
 __all__: list[str] = []
 
-# Far behind the workload's own.
+# Larger than all keys of the workload.
 _keys = count(1_000_000_000)
 _orders = Orders(seed=1)
-# Behind all that `customer` has by itself.
+# Larger than all customers of the workload.
 _NUMBERS = 1_000_000_000
 _CONNECTIONS = 4
 

@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = sorted((ROOT / "pyspark_mysqlbinlog").rglob("*.py"))
+MODULES = [
+    path
+    for folder in ("pyspark_mysqlbinlog", "benchmarks", "examples")
+    for kind in ("*.py", "*.pyi")
+    for path in sorted((ROOT / folder).rglob(kind))
+]
+KERNEL = [
+    path
+    for kind in ("*.hpp", "*.pyx", "*.pxd")
+    for path in sorted((ROOT / "pyspark_mysqlbinlog").rglob(kind))
+]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 # Expression that finds a discouraged word -> what to write instead.
@@ -40,6 +50,7 @@ ALLOWED = {
     ("pyspark_mysqlbinlog/connector/tail/lag.py", "lag behind its server"): "lag",
     ("pyspark_mysqlbinlog/protocol/server/server_errors.py", "while this stream was behind"): "lag",
     ("docs/explanation/delta-mirror-internals.md", "if the mirror is behind"): "lag",
+    ("benchmarks/workload/orders.py", "if nobody answers"): "text of the test data",
     ("docs/how-to/initial-snapshot.md", "behind the binlog"): "lag",
     ("docs/how-to/troubleshoot.md", "the query is behind"): "lag",
     ("docs/how-to/tune.md", "fall behind the binlog"): "lag",
@@ -48,6 +59,8 @@ ALLOWED = {
 }
 # From Python 3.12 on, the text of an f-string has a token type of its own.
 _PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+# A comment, or a string with a space; the kernel's sources have no others with these characters.
+_KERNEL_PROSE = re.compile(r"(?:^|\s)(?://|#)\s.*|\"[^\"]* [^\"]*\"")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -58,6 +71,13 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
             # A string without a space is a name.
             if token.type in _PROSE and " " in token.string:
                 yield token.start[0], re.sub(r"\{[^{}]*\}", "{}", token.string)
+
+
+def _kernel_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments and messages of a source in C++ or Cython, with their line numbers."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for text in _KERNEL_PROSE.findall(line):
+            yield number, text
 
 
 def _found(text: str, first: int) -> Iterator[tuple[int, str]]:
@@ -85,7 +105,13 @@ def test_documents_have_no_discouraged_words(path: Path) -> None:
 
 
 def test_docstrings_comments_and_messages_have_no_discouraged_words() -> None:
-    assert [line for path in PACKAGE for line in _unexpected(path, _texts(path))] == []
+    assert [line for path in MODULES for line in _unexpected(path, _texts(path))] == []
+
+
+def test_comments_and_messages_of_the_kernel_have_no_discouraged_words() -> None:
+    texts = [(path, [*_kernel_texts(path)]) for path in KERNEL]
+    assert sum(len(each) for _, each in texts) > 500
+    assert [line for path, each in texts for line in _unexpected(path, iter(each))] == []
 
 
 def test_allowed_uses_of_discouraged_words_are_few_and_present() -> None:
@@ -93,6 +119,13 @@ def test_allowed_uses_of_discouraged_words_are_few_and_present() -> None:
     for file, part in ALLOWED:
         text = (ROOT / file).read_text(encoding="utf-8")
         assert any(part in line for line in text.splitlines() if _FOUND.search(line)), (file, part)
+
+
+def test_discouraged_words_in_the_kernel_are_found(tmp_path: Path) -> None:
+    source = tmp_path / "a.hpp"
+    source.write_text('int a = behind;  // the row behind it\nfail("it goes on");\n', "utf-8")
+    texts = [*_kernel_texts(source)]
+    assert [number for first, text in texts for number, _ in _found(text, first)] == [1, 2]
 
 
 @pytest.mark.parametrize("text", ["the row behind it", "Nobody reads it", "# begun anew"])
