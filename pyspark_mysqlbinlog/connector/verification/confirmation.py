@@ -89,7 +89,8 @@ class Confirmation:
     ----------
     log : the binlog of both sides.
     fingerprint_at : returns a position's fingerprint in it.
-    shown : how many differences are listed.
+    shown : how many differences are listed. Values are kept of the first `10 * shown` rows that are
+        compared again; of others, the key is listed without the columns that differ.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class Confirmation:
         place = pack_position(applied)
         logged = server.logged(start, after, place, wanted)
         left: list[bytes] = []
-        for digest in listed:
+        for number, digest in enumerate(listed):
             here = on_server.of(digest)
             if logged.is_changed(digest):
                 there = on_delta.of(digest)
@@ -164,7 +165,7 @@ class Confirmation:
                     found.pending += here != there
                     continue
                 here = before_change
-            self._judge(found, digest, here, on_server, on_delta)
+            self._judge(found, candidates.slice(number, 1), here, on_server, on_delta)
         is_left = pc.is_in(candidates.column(KEY), value_set=pa.array(left, pa.binary(16)))
         found.left = candidates.filter(is_left)
 
@@ -194,12 +195,14 @@ class Confirmation:
         return self._server.rows(Chunk(self._server.name))
 
     def _judge(
-        self, found: Found, digest: bytes, here: Counter[bytes], server: _Rows, delta: _Rows
+        self, found: Found, candidate: pa.Table, here: Counter[bytes], server: _Rows, delta: _Rows
     ) -> None:
         """Add a row's difference, if there is one.
 
+        candidate : the row's key, with its digest.
         here : the row's copies on the server where the Delta table is complete.
         """
+        digest = candidate.column(KEY)[0].as_py()
         there = delta.of(digest)
         if self._server.key:
             # A chunk that was read again returns its rows again.
@@ -208,10 +211,12 @@ class Confirmation:
         if kind is None:
             return
         found.counts[kind] += 1
-        rows = [each for each in (server.rows.get(digest), delta.rows.get(digest)) if each]
-        if not rows or len(found.shown) >= self._shown:
+        if len(found.shown) >= self._shown:
             return
+        rows = [each for each in (server.rows.get(digest), delta.rows.get(digest)) if each]
         if not self._server.key:
+            if not rows:
+                return
             counts = here.total(), there.total()
             found.shown.append(Difference(kind, rows[0], (), *counts))
             return
@@ -219,7 +224,8 @@ class Confirmation:
         if kind == "different" and len(rows) == 2:
             one, other = rows
             columns = tuple(name for name in one if repr(one[name]) != repr(other[name]))
-        key = {name: rows[0][name] for name in self._server.key}
+        # The key is known also if the values were not kept.
+        key = {name: candidate.column(name)[0].as_py() for name in self._server.key}
         found.shown.append(Difference(kind, key, columns))
 
 

@@ -179,6 +179,27 @@ def test_verify_ignores_changes_that_are_not_yet_applied(
     assert verify(mirrored, "t")["t"].unconfirmed == 5
 
 
+def test_verify_lists_differences_among_many_changes_that_are_not_yet_applied(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    """Values are kept of the first rows that are compared again; the others have their key."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    numbers = ", ".join(f"({number}, {number}, 0)" for number in range(300))
+    mirrored.execute(
+        "CREATE TABLE t (a BIGINT UNSIGNED, b INT, n INT, PRIMARY KEY (b, a))",
+        f"INSERT INTO t VALUES {numbers}",
+    )
+    mirrored.run()
+    planted = (5, 77, 298)
+    unlogged(mirrored, f"UPDATE t SET n = 1 WHERE a IN {planted}")
+    mirrored.execute(f"UPDATE t SET n = 2 WHERE a NOT IN {planted}")
+    result = verify(mirrored, shown=3)["t"]
+    assert (result.counts, result.pending) == ({"different": 3}, 297)
+    found = sorted(result.shown, key=lambda each: each.row["b"])
+    assert [dict(each.row) for each in found] == [{"b": each, "a": each} for each in planted]
+    assert {each.columns for each in found} <= {(), ("n",)}
+
+
 def test_verify_respects_soft_deletes_snapshot_where_and_excluded_columns(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
