@@ -152,7 +152,7 @@ class Confirmation:
         place = pack_position(applied)
         logged = server.logged(start, after, place, wanted)
         left: list[bytes] = []
-        for number, digest in enumerate(listed):
+        for digest in listed:
             here = on_server.of(digest)
             if logged.is_changed(digest):
                 there = on_delta.of(digest)
@@ -165,7 +165,7 @@ class Confirmation:
                     found.pending += here != there
                     continue
                 here = before_change
-            self._judge(found, candidates.slice(number, 1), here, on_server, on_delta)
+            self._judge(found, digest, here, on_server, on_delta)
         is_left = pc.is_in(candidates.column(KEY), value_set=pa.array(left, pa.binary(16)))
         found.left = candidates.filter(is_left)
 
@@ -195,14 +195,12 @@ class Confirmation:
         return self._server.rows(Chunk(self._server.name))
 
     def _judge(
-        self, found: Found, candidate: pa.Table, here: Counter[bytes], server: _Rows, delta: _Rows
+        self, found: Found, digest: bytes, here: Counter[bytes], server: _Rows, delta: _Rows
     ) -> None:
-        """Add a row's difference, if there is one.
+        """Add the difference of a row in `found.left`, if there is one.
 
-        candidate : the row's key, with its digest.
         here : the row's copies on the server where the Delta table is complete.
         """
-        digest = candidate.column(KEY)[0].as_py()
         there = delta.of(digest)
         if self._server.key:
             # A chunk that was read again returns its rows again.
@@ -225,7 +223,9 @@ class Confirmation:
             one, other = rows
             columns = tuple(name for name in one if repr(one[name]) != repr(other[name]))
         # The key is known also if the values were not kept.
-        key = {name: candidate.column(name)[0].as_py() for name in self._server.key}
+        assert found.left is not None
+        place = pc.index(found.left.column(KEY), digest).as_py()
+        key = {name: found.left.column(name)[place].as_py() for name in self._server.key}
         found.shown.append(Difference(kind, key, columns))
 
 

@@ -198,6 +198,10 @@ def test_verify_lists_differences_among_many_changes_that_are_not_yet_applied(
     found = sorted(result.shown, key=lambda each: each.row["b"])
     assert [dict(each.row) for each in found] == [{"b": each, "a": each} for each in planted]
     assert {each.columns for each in found} <= {(), ("n",)}
+    # With a higher limit the values of all rows are kept.
+    assert sorted((each.row["b"], each.columns) for each in verify(mirrored)["t"].shown) == [
+        (each, ("n",)) for each in planted
+    ]
 
 
 def test_verify_respects_soft_deletes_snapshot_where_and_excluded_columns(

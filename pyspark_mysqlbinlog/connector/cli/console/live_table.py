@@ -62,7 +62,7 @@ def table_of(
         return Text("waiting for the first batch", style="dim")
     of_late = recent_rates(progress, now)
     shown = Table(box=None, header_style="dim")
-    # Columns that do not wrap keep their width at the expense of the others, so names may.
+    # Columns that do not wrap keep their width at the expense of the others. Names must not.
     shown.add_column("table")
     shown.add_column("state", min_width=len("snapshot 100%"))
     for title in ("rows", "rows/s", *(["bytes"] if is_wide else []), "lag"):
@@ -107,7 +107,7 @@ class _TableName:
         return Measurement(width, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        name, width = self._name, options.max_width
+        name, width = self._name, max(options.max_width, 1)
         if cell_len(name) > width:
             head = (width - 1) // 2
             tail = set_cell_size(name[::-1], width - 1 - head)[::-1]
