@@ -59,8 +59,10 @@ ALLOWED = {
 }
 # From Python 3.12 on, the text of an f-string has a token type of its own.
 _PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-# A comment, or a string with a space; the kernel's sources have no others with these characters.
-_KERNEL_PROSE = re.compile(r"(?:^|\s)(?://|#)\s.*|\"[^\"]* [^\"]*\"")
+# Comments, strings and character literals of C++ and of Cython.
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_CPP = re.compile(rf"//[^\n]*|/\*.*?\*/|{_STRING}|'(?:[^'\\\n]|\\.[0-9a-fA-F]*)'", re.DOTALL)
+_CYTHON = re.compile(rf'#[^\n]*|""".*?"""|{_STRING}|' + r"'(?:[^'\\\n]|\\.)*'", re.DOTALL)
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -74,10 +76,12 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _kernel_texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the comments and messages of a source in C++ or Cython, with their line numbers."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        for text in _KERNEL_PROSE.findall(line):
-            yield number, text
+    """Yield the comments and strings of a source in C++ or Cython, with their first lines."""
+    source = path.read_text(encoding="utf-8")
+    for found in (_CPP if path.suffix == ".hpp" else _CYTHON).finditer(source):
+        # A string without a space is a name.
+        if " " in found[0]:
+            yield source.count("\n", 0, found.start()) + 1, found[0]
 
 
 def _found(text: str, first: int) -> Iterator[tuple[int, str]]:
@@ -121,11 +125,22 @@ def test_allowed_uses_of_discouraged_words_are_few_and_present() -> None:
         assert any(part in line for line in text.splitlines() if _FOUND.search(line)), (file, part)
 
 
-def test_discouraged_words_in_the_kernel_are_found(tmp_path: Path) -> None:
-    source = tmp_path / "a.hpp"
-    source.write_text('int a = behind;  // the row behind it\nfail("it goes on");\n', "utf-8")
-    texts = [*_kernel_texts(source)]
-    assert [number for first, text in texts for number, _ in _found(text, first)] == [1, 2]
+@pytest.mark.parametrize(
+    ("name", "source", "lines"),
+    [
+        ("a.hpp", "int a = behind;  // the row behind it\n/* it goes on,\n   anew */\n", [1, 2, 3]),
+        ("a.hpp", 'if (at == \'"\') anew = 1;\nfail("x", "a row behind it");', [2]),
+        ("a.pyx", '"""One line.\n\nThe row behind it.\n"""\nbehind = 1  # begun anew\n', [3, 5]),
+        ("a.pyx", 'fail(\'"\', "it goes on")\nanew = behind\n', [1]),
+    ],
+)
+def test_discouraged_words_in_the_kernel_are_found(
+    tmp_path: Path, name: str, source: str, lines: list[int]
+) -> None:
+    path = tmp_path / name
+    path.write_text(source, "utf-8")
+    found = [at for first, text in _kernel_texts(path) for at, _ in _found(text, first)]
+    assert found == lines
 
 
 @pytest.mark.parametrize("text", ["the row behind it", "Nobody reads it", "# begun anew"])
