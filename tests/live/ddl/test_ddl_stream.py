@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -67,10 +68,9 @@ class Witness:
             # The table's default is then unknown (see noop_convert.py), and a later column without
             # a character set would stop the stream; test_conversions covers it.
             return False
-        is_pair = "CONVERT TO" in sql and ("MODIFY" in sql or "CHANGE" in sql)
-        if is_pair and self.server.version()[0] in "89":
-            # The type of a text column is then unknown (see check_no_text_redefined), and later DDL
-            # of the table would stop the stream; test_conversions covers it.
+        if self.server.version()[0] in "89" and self.redefines_converted_text(sql):
+            # The column's type is then unknown (see check_no_text_redefined), and later DDL of the
+            # table would stop the stream; test_alter covers it.
             return False
         with self.server.connect(database=self.database) as connection:
             cursor = connection.cursor()
@@ -89,6 +89,18 @@ class Witness:
             if image is not None:
                 self.expected.append(("c", tables[name], image))
         return True
+
+    def redefines_converted_text(self, sql: str) -> bool:
+        """Whether a statement converts a table and redefines one of its text columns."""
+        if "CONVERT TO" not in sql:
+            return False
+        redefined = set(re.findall(r"\b(?:MODIFY|CHANGE) (?:COLUMN )?(`(?:[^`]|``)+`|\S+)", sql))
+        return any(
+            {column.name, f"`{column.name.replace('`', '``')}`"} & redefined
+            and ("text" in column.type or "TEXT" in sql)
+            for schema in self.tables().values()
+            for column in schema.columns
+        )
 
     def made_if_missing(self, moment: int, name: str) -> TableSchema | None:
         """Return the table that the next CREATE IF NOT EXISTS creates, if none exists before.
