@@ -66,7 +66,7 @@ def _selected(server: Server, table: str) -> tuple[list[str], Rows]:
 
 
 def _plain(row: Any) -> tuple[Any, ...]:
-    """Return the values of a row in types that Python compares as MySQL does."""
+    """Return the values of a row with rounded floats, and datetimes without time zone."""
     return tuple(map(_plain_value, row))
 
 

@@ -47,7 +47,7 @@ class Ingest:
         self._batches: list[Batch] = []
 
     def start(self) -> None:
-        # Otherwise its workers would also import packages from the current folder, and a checkout
+        # Without it, the workers would also import packages from the current folder, and a checkout
         # of this package has no compiled decoder.
         environment = os.environ | {"PYTHONSAFEPATH": "1"}
         with self._log.open("ab") as log:

@@ -95,7 +95,7 @@ class Shop:
     ----------
     transactions, rolled_back : number of committed transactions, and of those that changed rows
         and were rolled back.
-    error : that ended the transactions early; None if there was none.
+    error : the exception that ended the transactions early, if any.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Shop:
             self.error = error
 
     def _done(self, action: Callable[[Cursor], bool], cursor: Cursor) -> bool:
-        """Run a transaction; return whether to commit. The server rolls back one of a deadlock."""
+        """Run a transaction; return whether to commit. Of a deadlock, the server rolls one back."""
         try:
             return action(cursor)
         except OperationalError as error:

@@ -82,7 +82,7 @@ class Bench:
     def fill(self, table: str, rows: int) -> None:
         """Create a table like `bench.orders` with the keys 1 … `rows`, unless it exists.
 
-        Nothing of it is in the binlog.
+        The binlog does not contain it.
         """
         if table in self.filled:
             assert self.filled[table] == rows
