@@ -47,15 +47,15 @@ def shown_error(error: PySparkException) -> ShownError:
     assert "The above exception was the direct cause" not in text, text
     lines = text.splitlines()
     shown = [
-        _behind_frames(lines, at + 1)
+        _lines_after_frames(lines, at + 1)
         for at, line in enumerate(lines)
         if line.endswith("Traceback (most recent call last):")
     ]
     # Spark can show a failed task's error twice: as the task's and as the job's.
-    line, behind = shown[0]
+    line, following = shown[0]
     assert all(other == line for other, _ in shown), text
     # Any text after it must be Spark's, not a second line of the error.
-    assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|JVM stacktrace", behind), text
+    assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|JVM stacktrace", following), text
     qualified, _, message = line.partition(": ")
     module, _, name = qualified.rpartition(".")
     assert module == errors.__name__, line
@@ -63,7 +63,7 @@ def shown_error(error: PySparkException) -> ShownError:
     return ShownError(name, message, text)
 
 
-def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
+def _lines_after_frames(lines: list[str], at: int) -> tuple[str, str]:
     """Return the line after a traceback's frames, and the line after it."""
     while lines[at].startswith((" ", "\t")):
         at += 1

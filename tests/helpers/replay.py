@@ -328,11 +328,11 @@ class Replay:
         assert len(found) == len(expected), f"{table}: {len(found)} rows, SELECT {len(expected)}"
         for found_row, expected_row in zip(found, expected, strict=True):
             differing = {
-                column.name: (mine, theirs)
-                for column, mine, theirs in zip(
+                column.name: (found_value, expected_value)
+                for column, found_value, expected_value in zip(
                     schema.columns, found_row, expected_row, strict=True
                 )
-                if mine != theirs
+                if found_value != expected_value
             }
             assert not differing, f"{table}: (replayed, SELECT) {differing}"
 

@@ -162,11 +162,11 @@ def _table(section: str) -> dict[str, str]:
 def test_documented_output_columns_equal_output_schema() -> None:
     columns = output_schema(StringType())
     built = {field.name: field.dataType.simpleString() for field in columns}
-    told = _table("Columns")
+    documented = _table("Columns")
     # These types depend on the payload, so the document describes them in words.
     assert built.pop("before") == built.pop("after") == "string"
-    assert list(told) == list(columns.fieldNames())
-    assert {name: told[name] for name in built} == built
+    assert list(documented) == list(columns.fieldNames())
+    assert {name: documented[name] for name in built} == built
     for name in ("seq", "source"):
         struct = columns[name].dataType
         assert isinstance(struct, StructType)

@@ -129,7 +129,7 @@ def flashback(
     with made as plan:
         try:
             if apply:
-                _apply(options, plan, is_asked=not yes, keep=not dry_run, json_lines=json_lines)
+                _apply(options, plan, confirm=not yes, keep=not dry_run, json_lines=json_lines)
                 return
             _print(plan, json_lines=json_lines, only_numbers=dry_run)
         except RowChangedError as error:
@@ -165,7 +165,7 @@ def _print(plan: FlashbackPlan, *, json_lines: bool, only_numbers: bool) -> None
 
 
 def _apply(
-    options: Options, plan: FlashbackPlan, *, is_asked: bool, keep: bool, json_lines: bool
+    options: Options, plan: FlashbackPlan, *, confirm: bool, keep: bool, json_lines: bool
 ) -> None:
     from pyspark_mysqlbinlog.connector.flashback.application import apply_plan
     from pyspark_mysqlbinlog.connector.flashback.script import (
@@ -178,7 +178,7 @@ def _apply(
     for line in (*counts_text(plan), *changed_text(plan)):
         typer.echo(line, err=json_lines)
     if plan.total:
-        if is_asked and keep:
+        if confirm and keep:
             typer.confirm(f"Undo {plan.total:,} changes?", abort=True, err=json_lines)
         apply_plan(options.server_settings(), plan, keep=keep)
     if json_lines:

@@ -21,8 +21,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"pyspark-mysqlbinlog {version('pyspark-mysqlbinlog')}")

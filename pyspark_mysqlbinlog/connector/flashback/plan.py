@@ -103,11 +103,13 @@ class FlashbackPlan:
         settings = options.server_settings()
         with ReplicaClient.connect(settings) as client:
             facts = ServerFacts.ask(client)
-            wanted = options.table_filter(facts.case_sensitive)
-            tables = read_table_facts(client, wanted.captures, case_sensitive=facts.case_sensitive)
+            table_filter = options.table_filter(facts.case_sensitive)
+            tables = read_table_facts(
+                client, table_filter.captures, case_sensitive=facts.case_sensitive
+            )
             fold = table_folding(facts.case_sensitive)
             folded = {fold(name): each for name, each in tables.items()}
-            for name in wanted.literals:
+            for name in table_filter.literals:
                 if fold(name) not in folded:
                     raise UnknownTableError(
                         "option tables: the server has no such table; check the spelling and the"
@@ -120,7 +122,9 @@ class FlashbackPlan:
             bounds = window.bounds(client, log, end)
         plan = cls(bounds, end)
         try:
-            plan._collect(Changes(log, bounds, end, wanted.captures, tables=folded, server=facts))
+            plan._collect(
+                Changes(log, bounds, end, table_filter.captures, tables=folded, server=facts)
+            )
         except BaseException:
             plan.__exit__()
             raise

@@ -127,17 +127,17 @@ def read_table_facts(
     if not databases:
         return {}
 
-    def asked(sql: str) -> list[tuple[Any, ...]]:
+    def texts(sql: str) -> list[tuple[Any, ...]]:
         rows = client.query(sql, [databases])
         return [
             tuple(each.decode() if isinstance(each, bytes) else each for each in row)
             for row in rows
         ]
 
-    generated, indexed = _by_table(asked(_GENERATED)), _by_table(asked(_INDEXED))
-    engines = {(row[0], row[1]): (row[2] or "", row[3] == "YES") for row in asked(_ENGINES)}
-    triggers = _by_table(asked(_TRIGGERS))
-    children = _children(asked(_CHILDREN))
+    generated, indexed = _by_table(texts(_GENERATED)), _by_table(texts(_INDEXED))
+    engines = {(row[0], row[1]): (row[2] or "", row[3] == "YES") for row in texts(_ENGINES)}
+    triggers = _by_table(texts(_TRIGGERS))
+    children = _children(texts(_CHILDREN))
     grants = Grants.ask(client, case_sensitive=case_sensitive)
     found = {}
     for schema in schemas:

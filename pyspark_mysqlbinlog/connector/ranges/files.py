@@ -96,7 +96,7 @@ def _walked(
     scanner: LogScanner | None = None
     found: Iterator[Run | Event] = log.events(start)
     if implementation() == "c":
-        scanner = LogScanner(filtering, ask_at=walk.piece_due)
+        scanner = LogScanner(filtering, pause_at=walk.piece_due)
         found = log.scan(start, scanner, bounds.limit)
     for each in found:
         if not isinstance(each, Event):

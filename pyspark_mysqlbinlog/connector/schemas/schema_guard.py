@@ -63,7 +63,7 @@ class SchemaGuard:
         self._history: SchemaHistory | None = None
         self._passed: set[bytes] = set()
         # Why tables are unknown that the server was queried for without success.
-        self._asked: dict[Table, UnknownSchema] = {}
+        self._unanswered: dict[Table, UnknownSchema] = {}
         # Those of these tables that the server shows, with the schema after a later DDL.
         self._shown: set[Table] = set()
 
@@ -94,7 +94,7 @@ class SchemaGuard:
         described = usable_schema(table_map, schema, is_mariadb=is_mariadb)
         if schema is None and described is None:
             state = history.state(here, database, table)
-            if state is None or state is not self._asked.get((database, table)):
+            if state is None or state is not self._unanswered.get((database, table)):
                 history = self._learn(history, (database, table), since, here)
             schema = history.at(here, database, table)
             if schema is None and not self._positional:
@@ -117,7 +117,7 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """Query the server, whose answer is valid from the table's last DDL after `since` on."""
         reason = history.unknown_reason(here, *table)
-        found = self._asked_for(history, [table], since, all_sequences=True)
+        found = self._query_schemas(history, [table], since, all_sequences=True)
         history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
             if found.is_known_later(here, *table):
@@ -127,7 +127,7 @@ class SchemaGuard:
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
             assert isinstance(state, UnknownSchema)
-            self._asked[table] = state
+            self._unanswered[table] = state
         return history
 
     def learn(
@@ -138,7 +138,7 @@ class SchemaGuard:
         They stay unknown if the server does not show them, or the binlog has further DDL of them.
         """
         try:
-            return self._asked_for(history, tables, since)
+            return self._query_schemas(history, tables, since)
         except SchemaChangedError:
             return history  # retried at the next statement that alters them
 
@@ -166,7 +166,7 @@ class SchemaGuard:
             schema = read_table_schema(client, table, case_sensitive=self._case_sensitive)
         return schema is not None and bool(schema.unique_keys)
 
-    def _asked_for(
+    def _query_schemas(
         self,
         history: SchemaHistory,
         tables: Collection[Table],

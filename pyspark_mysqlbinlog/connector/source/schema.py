@@ -91,10 +91,10 @@ def check_schema(given: StructType, payload: str, *, rescued: bool) -> None:
         shape = output_schema(StructType(), rescued=rescued).simpleString()
         expected = f"one struct for before and after in {shape}"
     else:
-        ours = output_schema(VariantType() if payload == "variant" else StringType())
-        if given == ours:
+        fixed = output_schema(VariantType() if payload == "variant" else StringType())
+        if given == fixed:
             return
-        expected = ours.simpleString()
+        expected = fixed.simpleString()
     raise OptionError(
         f"the schema is {given.simpleString()}, expected {expected}; remove .schema(…)"
     )

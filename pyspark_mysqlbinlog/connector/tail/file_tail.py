@@ -153,7 +153,7 @@ class FileTail(LogTail):
         scanner = None
         if self._scans:
             scanner = LogScanner(
-                filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due
+                filtering, whole_maps=self._watch is not None, pause_at=walk.piece_due
             )
         for found in files.follow(scanner):
             if self.buffer.closed:

@@ -286,7 +286,7 @@ class Tail(LogTail):
 
     def _scan(self, dump: Dump, walk: TransactionScanner, filtering: EventFilter) -> None:
         """Read with the compiled scan: what it understands is returned in runs."""
-        scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
+        scanner = LogScanner(filtering, whole_maps=self._watch is not None, pause_at=walk.piece_due)
         scanned = ScannedDump(dump, scanner)
         while not self.buffer.closed:
             found = scanned.next(lambda _: LAST_DUMP_START)

@@ -158,11 +158,11 @@ class Verifier:
             identity = LogIdentity.of_file(uuid, server_id, 0, here.file).server
             server = ComparedServer(facts, uuid, identity, here)
             check_condition_tables(self._options, facts.case_sensitive)
-            wanted = self._options.table_filter(facts.case_sensitive)
-            tables = read_table_schemas(client, wanted.captures)
+            table_filter = self._options.table_filter(facts.case_sensitive)
+            tables = read_table_schemas(client, table_filter.captures)
         folded = table_folding(facts.case_sensitive)
         there = {folded((each.database, each.table)) for each in tables}
-        for name in wanted.literals:
+        for name in table_filter.literals:
             if folded(name) not in there:
                 raise UnknownTableError(
                     "option tables: the server has no such table; check the spelling and the"

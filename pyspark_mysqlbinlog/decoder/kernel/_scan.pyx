@@ -43,7 +43,7 @@ cdef extern from "loops/scan.hpp" namespace "mysqlbinlog" nogil:
     ctypedef enum Stop "mysqlbinlog::ScanStop":
         More "mysqlbinlog::ScanStop::More"
         Odd "mysqlbinlog::ScanStop::Odd"
-        Asked "mysqlbinlog::ScanStop::Asked"
+        Pause "mysqlbinlog::ScanStop::Pause"
         Full "mysqlbinlog::ScanStop::Full"
 
     cdef cppclass TableIds:
@@ -143,11 +143,11 @@ cdef class Scanner:
             self.native.scan_transactions()
 
     def scan_group(self, dict captured_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
-                   int64_t ask_at):
+                   int64_t pause_at):
         """Scan rows, table maps and texts, inside a transaction that has announced `captured_ids`.
 
         `frame_waits`: its GTID and BEGIN have not been passed on; `text_waits` and `rows_seen` as
-        the attributes. It stops after the first rows event that ends at `ask_at` or later.
+        the attributes. It stops after the first rows event that ends at `pause_at` or later.
         """
         cdef uint64_t table_id
         cdef bint captured
@@ -156,7 +156,7 @@ cdef class Scanner:
         for table_id, captured in captured_ids.items():
             self.native.ids.set(table_id, captured)
         with nogil:
-            self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
+            self.native.scan_group(frame_waits, text_waits, rows_seen, pause_at)
 
     def skip_rows(self):
         """Skip row changes and their frames, of all tables; none of them are kept."""
@@ -168,13 +168,13 @@ cdef class Scanner:
 
     @property
     def stop(self):
-        """Reason: the next event is incomplete, is for Python, or is after `ask_at`; or much was
+        """Reason: the next event is incomplete, is for Python, or is after `pause_at`; or much was
         decompressed.
         """
         cdef Stop why = self.native.stop()
         if why == Full:
             return "full"
-        return "more" if why == More else "odd" if why == Odd else "asked"
+        return "more" if why == More else "odd" if why == Odd else "pause"
 
     @property
     def consumed(self):

@@ -82,12 +82,12 @@ def described() -> str:
     return f"c ({_build.compiler()}{sanitized}: {_build.__file__})"
 
 
-def _choose(asked: str) -> tuple[Implementation, str | None]:
+def _choose(value: str) -> tuple[Implementation, str | None]:
     """Return the implementation for a value of MYSQLBINLOG_IMPL, and why the kernel is missing.
 
     The reason is None unless the value is empty and the kernel cannot be imported.
     """
-    match asked:
+    match value:
         case "python":
             return "python", None
         case "c":
@@ -104,7 +104,7 @@ def _choose(asked: str) -> tuple[Implementation, str | None]:
             return ("c", None) if missing is None else ("python", missing)
         case _:
             raise OptionError(
-                f"the environment variable {VARIABLE} must be c or python, found {asked!r}; if"
+                f"the environment variable {VARIABLE} must be c or python, found {value!r}; if"
                 " unset, the compiled kernel is used where there is one"
             )
 

@@ -74,7 +74,7 @@ class Run:
         self.time = scanner.time
         self.kept_bytes = scanner.kept
         self.last = scanner.last
-        self.rows_end = scanner.stop == "asked"
+        self.rows_end = scanner.stop == "pause"
         self.offset: int | None = None
         self._payload = payload
         if payload is not None:
@@ -160,7 +160,7 @@ class LogScanner:
         runs contain row changes of all tables, and none of them are kept.
     whole_maps : table maps of captured tables are passed only if an equal one was learnt with
         `learn`, because the caller inspects each.
-    ask_at : returns a position; inside a transaction, a run ends after the first rows event that
+    pause_at : returns a position; inside a transaction, a run ends after the first rows event that
         ends there or later. Called with None, or with the offset inside a payload that is read:
         then it returns another offset.
     listener : without a filter, receives what is passed.
@@ -173,7 +173,7 @@ class LogScanner:
         filtering: EventFilter | None = None,
         *,
         whole_maps: bool = False,
-        ask_at: Callable[[int | None], int] | None = None,
+        pause_at: Callable[[int | None], int] | None = None,
         part: tuple[int, int] = (0, 0),
         listener: ScanListener | None = None,
     ) -> None:
@@ -185,7 +185,7 @@ class LogScanner:
 
         self._decompress = ZstdStream if has_zstd() else zstd_stream
         self._filtering = filtering
-        self._ask_at = ask_at
+        self._pause_at = pause_at
         self._listener = listener
         self._scanner = Scanner(whole_maps=whole_maps)
         self._walker: EventReader | None = None
@@ -299,7 +299,7 @@ class LogScanner:
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,
-                ask_at=self._asked(),
+                pause_at=self._pause_position(),
             )
         stop = scanner.stop
         self._next = stop if stop in ("more", "odd") else ""
@@ -319,10 +319,10 @@ class LogScanner:
         walker.advance(scanner.pos)
         return run
 
-    def _asked(self) -> int:
-        if self._ask_at is None:
+    def _pause_position(self) -> int:
+        if self._pause_at is None:
             return _NEVER
-        return self._ask_at(None if self._payload is None else self._payload.pos)
+        return self._pause_at(None if self._payload is None else self._payload.pos)
 
     def _limit_in(self, payload: TransactionPayloadReader, limit: int) -> int:
         """Return the limit of a run in a payload: an offset in its stream."""

@@ -346,15 +346,15 @@ class _JsonEncoder:
     def encode(self, data: bytes, pos: int) -> tuple[bytes, int]:
         """Also raises UntypedNumbers; UnrepresentableValueError if selecting cannot help."""
         column = self._column
-        what, asked = column.what, column.numbers
+        what, requested = column.what, column.numbers
         raw, end = _lenenc(what, data, pos)
-        answered = asked.parse(self._answer, what)
+        answered = requested.parse(self._answer, what)
         has_points = column.doubles_have_points
         numbers = Numbers(column.typed, answered.types, doubles_have_points=has_points)
         document = binary_json(raw, what, numbers)
         if numbers.untyped:
             is_large = len(numbers.untyped) > MOST_IN_DOCUMENT
-            if not (asked.is_full or (is_large and asked.paths)):
+            if not (requested.is_full or (is_large and requested.paths)):
                 raise UntypedNumbers(column.schema.name, numbers.untyped)
             unsigned = Numbers(
                 column.typed, answered.types, unsigned=True, doubles_have_points=has_points

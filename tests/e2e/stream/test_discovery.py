@@ -77,8 +77,8 @@ def clean_environment() -> dict[str, str]:
 
     MYSQLBINLOG_IMPL is removed too, because the installed package has no kernel.
     """
-    ours = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", VARIABLE)
-    return {name: value for name, value in os.environ.items() if name not in ours}
+    own_variables = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", VARIABLE)
+    return {name: value for name, value in os.environ.items() if name not in own_variables}
 
 
 def run(python: Path, folder: Path, program: str, **environment: str) -> str:

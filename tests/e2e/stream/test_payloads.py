@@ -130,12 +130,14 @@ def test_to_json_of_a_variant_equals_the_json_payload(scenario: str, spark: Spar
     found = [row.asDict(recursive=True) for row in texts.collect()]
     expected = read_path(spark, scenario, payload="json").select("seq", "before", "after").collect()
     assert len(found) == len(expected) > 0
-    for mine, theirs in zip(found, (row.asDict(recursive=True) for row in expected), strict=True):
-        assert mine["seq"] == theirs["seq"]
+    for found_row, expected_row in zip(
+        found, (row.asDict(recursive=True) for row in expected), strict=True
+    ):
+        assert found_row["seq"] == expected_row["seq"]
         for side in ("before", "after"):
-            assert (mine[side] is None) == (theirs[side] is None)
-            if mine[side] is not None:
-                assert exact(mine[side]) == exact(theirs[side])
+            assert (found_row[side] is None) == (expected_row[side] is None)
+            if found_row[side] is not None:
+                assert exact(found_row[side]) == exact(expected_row[side])
 
 
 def test_json_document_in_a_variant_keeps_its_types(spark: SparkSession) -> None:

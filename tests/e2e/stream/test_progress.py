@@ -67,8 +67,10 @@ def is_idle_at(source: Source, end: tuple[str, int]) -> bool:
     What is read just then is missing, and is delivered by the next batch: later ones are so.
     """
     latest = source["latestOffset"]
-    told = latest["server"]
-    is_at_end = told is not None and (told["file"], told["pos"]) == end
+    server_position = latest["server"]
+    is_at_end = (
+        server_position is not None and (server_position["file"], server_position["pos"]) == end
+    )
     return source["numInputRows"] == 0 and is_at_end and latest["bytes_behind"] == 0
 
 
@@ -81,11 +83,11 @@ def test_progress_reports_no_lag_at_the_end_of_the_binlog(
     wait_until(lambda: spark.table("delivered").count() == 2, "both rows arrive")
     before = live_server.position()
     source = progress(query, lambda it: is_idle_at(it, before), "the query is at the log's end")
-    told = source["latestOffset"]
-    assert told["seconds_behind"] == 0
-    assert told["last_event_time"] is not None
+    server_position = source["latestOffset"]
+    assert server_position["seconds_behind"] == 0
+    assert server_position["last_event_time"] is not None
     end = source["endOffset"]
-    assert told["delivered"] == {"file": end["file"], "pos": end["pos"]}
+    assert server_position["delivered"] == {"file": end["file"], "pos": end["pos"]}
 
     # Changes of tables that are not captured are no lag, even though the offset does not move.
     live_server.execute(
@@ -95,8 +97,8 @@ def test_progress_reports_no_lag_at_the_end_of_the_binlog(
     )
     after = live_server.position()
     source = progress(query, lambda it: is_idle_at(it, after), "the query is at the log's end")
-    told = source["latestOffset"]
-    assert told["seconds_behind"] == 0
+    server_position = source["latestOffset"]
+    assert server_position["seconds_behind"] == 0
     assert (source["endOffset"]["file"], source["endOffset"]["pos"]) == before
 
 
@@ -125,8 +127,8 @@ def test_progress_reports_the_bytes_of_a_backlog(
     sources = [json.loads(each.json)["sources"][0] for each in run.recentProgress]
     batches = [source for source in sources if source["numInputRows"]]
     assert [source["numInputRows"] for source in batches] == [1000, 1000, 1000]
-    told = [source["latestOffset"] for source in batches]
-    assert told[0]["delivered"] == {"file": start[0], "pos": start[1]}
+    server_position = [source["latestOffset"] for source in batches]
+    assert server_position[0]["delivered"] == {"file": start[0], "pos": start[1]}
 
     def left(delivered: dict[str, Any]) -> int:
         files = sum(size for file, size in sizes.items() if delivered["file"] <= file < end[0])
@@ -134,7 +136,7 @@ def test_progress_reports_the_bytes_of_a_backlog(
         return files + end[1] - begin
 
     # The value is null until the server has reported the sizes of its files.
-    known = [each for each in told if each["bytes_behind"] is not None]
+    known = [each for each in server_position if each["bytes_behind"] is not None]
     assert known
     assert [each["bytes_behind"] for each in known] == [left(each["delivered"]) for each in known]
     assert all(each["seconds_behind"] >= 0 for each in known)

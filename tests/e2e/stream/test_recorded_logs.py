@@ -206,8 +206,10 @@ def test_batches_of_one_transaction_give_the_rows_of_path(
     finally:
         query.stop()
     compared = ("op", "before", "after", "seq", "source")
-    for mine, theirs in zip(under_names_of_files(scenario, found), by_path(scenario), strict=True):
-        assert [mine[name] for name in compared] == [theirs[name] for name in compared]
+    for found_row, expected_row in zip(
+        under_names_of_files(scenario, found), by_path(scenario), strict=True
+    ):
+        assert [found_row[name] for name in compared] == [expected_row[name] for name in compared]
     for _, _, rows in query.batches:
         assert len({(row["seq"]["file"], row["source"]["tx_pos"]) for row in rows}) <= 1
     assert len(query.batches) > 2

@@ -68,7 +68,7 @@ def test_ingest_applies_snapshot_and_changes_and_exits_at_sigterm(
             live_server.execute("UPDATE orders SET id = 3 WHERE id = 1", database=database)
             wait_until(
                 lambda: process.poll() is not None or ": 1 row in" in log.read_text(),
-                "a batch is told",
+                "a batch is printed",
                 300,
             )
             process.send_signal(signal.SIGTERM)
@@ -94,8 +94,8 @@ def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
         "INSERT INTO orders VALUES (1, 1), (2, 2)",
         database=database,
     )
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (30, width))
+    terminal, process_end = pty.openpty()
+    termios.tcsetwinsize(process_end, (30, width))
     # The terminal becomes the process's controlling terminal, so that it sends Ctrl-C.
     take = (
         "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY);"
@@ -104,21 +104,26 @@ def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     command = [sys.executable, "-c", take, *arguments(live_server, database, tmp_path)]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": str(width)}
     process = subprocess.Popen(
-        command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        command,
+        env=environment,
+        stdin=process_end,
+        stdout=process_end,
+        stderr=process_end,
+        start_new_session=True,
     )
-    os.close(theirs)
-    shown = Shown(ours)
+    os.close(process_end)
+    shown = Shown(terminal)
     try:
         shown.wait_for(database, "in sync", "2", process)
         live_server.execute("INSERT INTO orders VALUES (3, 3)", database=database)
         shown.wait_for(database, "in sync", "3", process)
-        os.write(ours, b"\x03")
+        os.write(terminal, b"\x03")
         assert process.wait(patience(120)) == 0, shown.text
     finally:
         process.kill()
         process.wait()
         shown.wait_for_end()
-        os.close(ours)
+        os.close(terminal)
     assert "Traceback" not in shown.text
     assert "Exception" not in shown.text
     expected = rows_of_server(live_server, database, "orders")

@@ -43,12 +43,12 @@ class Served:
     def url(self, name: str) -> str:
         """Return the URL from the line that names it in the log."""
 
-        def told() -> str | None:
+        def metric_value() -> str | None:
             assert self.process.poll() is None, self.log
             found = re.search(rf"^{name}: (http://\S+)$", self.log, re.MULTILINE)
             return None if found is None else found[1]
 
-        return wait_until(told, lambda: f"{name} is served: {self.log}")
+        return wait_until(metric_value, lambda: f"{name} is served: {self.log}")
 
     def page(self) -> str:
         return html.unescape(self._get("status page"))

@@ -81,22 +81,24 @@ class Command:
                 self.arguments, stdout=log, stderr=log, start_new_session=True
             )
 
-        def told() -> str:
+        def output() -> str:
             return self.log.read_bytes()[before:].decode()
 
         try:
             wait_until(
-                lambda: process.poll() is not None or words in told(), f"{words!r} is told", 300
+                lambda: process.poll() is not None or words in output(),
+                f"{words!r} is printed",
+                300,
             )
-            assert process.poll() is None, told()
+            assert process.poll() is None, output()
             # Ctrl-C and systemd signal all processes, `kill` and Docker only the first one.
             (os.killpg if group else os.kill)(process.pid, how)
-            assert process.wait(patience(120)) == 0, told()
+            assert process.wait(patience(120)) == 0, output()
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        return told()
+        return output()
 
 
 @pytest.fixture
@@ -128,9 +130,9 @@ def _commits(table: Path) -> Iterator[dict[str, Any]]:
 
 
 def _assert_each_change_once(table: Path, rows: int) -> None:
-    told = [(each["commitInfo"]["operation"], each["txn"]) for each in _commits(table)]
+    output = [(each["commitInfo"]["operation"], each["txn"]) for each in _commits(table)]
     # Rows are written with a merge, or without one.
-    writes = [marks for operation, marks in told if operation in {"MERGE", "WRITE"}]
+    writes = [marks for operation, marks in output if operation in {"MERGE", "WRITE"}]
     counted = Counter(
         (name, version)
         for marks in writes
@@ -142,7 +144,7 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
     assert set(counted.values()) == {1}
     # Rows are never written twice and never removed.
     held: set[int] = set()
-    for number in range(len(told)):
+    for number in range(len(output)):
         found = DeltaTable(table, version=number).to_pyarrow_table()
         ids: list[Any] = found.column("id").to_pylist() if "id" in found.column_names else []
         assert len({*ids}) == len(ids)

@@ -130,7 +130,8 @@ def test_lag_is_zero_when_idle_and_grows_while_changes_are_missing(
     assert found.batches.count >= 2
     query.stop()
     wait_until(
-        lambda: (found := now()) is not None and not found.is_active, "the end of the query is told"
+        lambda: (found := now()) is not None and not found.is_active,
+        "the end of the query is printed",
     )
     found = now()
     assert found is not None

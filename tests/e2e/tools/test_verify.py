@@ -279,9 +279,9 @@ def test_verify_command_shows_differences_and_a_reload_option_for_repair(
     assert "3 differences: 2 different, 1 extra in Delta" in different.stdout
     assert "  and 2 more" in different.stdout
     assert f"`{database}`.`t`'" in different.stderr
-    told = run([*command, "--json"])
-    assert told.returncode == 1
-    line = json.loads(told.stdout)
+    shown = run([*command, "--json"])
+    assert shown.returncode == 1
+    line = json.loads(shown.stdout)
     assert line["differences"] == {"different": 2, "extra": 1}
     # The suggested option repairs the table.
     option = different.stderr.partition("'reload=")[2].rstrip("'\n")
@@ -289,9 +289,9 @@ def test_verify_command_shows_differences_and_a_reload_option_for_repair(
     mirrored.run()
     assert run(command).returncode == 0
     mirrored.execute("INSERT INTO t VALUES (4, 4)")
-    behind = run(command)
-    assert behind.returncode == 0, behind.stderr
-    assert "after which the binlog changes 1 row" in behind.stdout
+    without_changes = run(command)
+    assert without_changes.returncode == 0, without_changes.stderr
+    assert "after which the binlog changes 1 row" in without_changes.stdout
     mirrored.execute("TRUNCATE t")
     unclear = run(command)
     assert unclear.returncode == 3, unclear.stderr

@@ -41,27 +41,27 @@ class CuttingProxy:
     def _accept(self) -> None:
         while True:
             try:
-                ours, _ = self._listener.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             most = next(self.allowed, None)
-            threading.Thread(target=self._forward, args=(ours, most), daemon=True).start()
+            threading.Thread(target=self._forward, args=(client, most), daemon=True).start()
 
-    def _forward(self, ours: socket.socket, most: int | None) -> None:
+    def _forward(self, client: socket.socket, most: int | None) -> None:
         """Forward in both directions until a side closes or the limit is reached."""
         with (
-            ours,
+            client,
             contextlib.suppress(OSError),
-            socket.create_connection(self.target) as theirs,
+            socket.create_connection(self.target) as server,
             selectors.DefaultSelector() as ready,
         ):
-            ready.register(ours, selectors.EVENT_READ, theirs)
-            ready.register(theirs, selectors.EVENT_READ, ours)
+            ready.register(client, selectors.EVENT_READ, server)
+            ready.register(server, selectors.EVENT_READ, client)
             while True:
                 for key, _ in ready.select():
                     assert isinstance(key.fileobj, socket.socket)
                     data = key.fileobj.recv(1 << 16)
-                    if key.fileobj is theirs and most is not None:
+                    if key.fileobj is server and most is not None:
                         data = data[:most]
                         most -= len(data)
                     key.data.sendall(data)

@@ -110,14 +110,14 @@ def assert_equals_select(
             held[_key(schema, new)] = new
     for schema in schemas:
         shown = describe(scenario)["tables"][schema.table]["rows"]
-        mine = {key: row for key, row in held.items() if key[0] == schema.table}
-        assert len(mine) == len(shown)
+        found_part = {key: row for key, row in held.items() if key[0] == schema.table}
+        assert len(found_part) == len(shown)
         for texts_of_row in shown:
             expected = {
                 column.name: select_token(column, text)
                 for column, text in zip(schema.columns, texts_of_row, strict=True)
             }
-            found = mine[_key(schema, expected)]
+            found = found_part[_key(schema, expected)]
             for name, value in expected.items():
                 assert found.get(name) in (value, None), (
                     schema.table,
@@ -160,12 +160,12 @@ def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path:
     history = history_of_files(log, options)
     for row, other in zip(rows, others, strict=True):
         for name in ("op", "database", "table", "seq", "source"):
-            mine, theirs = row[name], other[name]
+            found_part, expected_part = row[name], other[name]
             if name == "source":
                 # For a struct, columns of other versions of the table are missing, too.
                 either = {"missing": None, "invalid_dates": None}
-                mine, theirs = mine | either, theirs | either
-            assert mine == theirs
+                found_part, expected_part = found_part | either, expected_part | either
+            assert found_part == expected_part
         position = log.position(row["source"]["file"], row["source"]["pos"])
         schema = history.at(position, row["database"], row["table"])
         assert schema is not None
@@ -174,17 +174,17 @@ def assert_agree(rows: Iterable[Row], others: Iterable[Row], payload: str, path:
         )
         dates = dict(each.rsplit("=", 1) for each in other["source"]["invalid_dates"] or ())
         for side in ("before", "after"):
-            mine, theirs = row[side], other[side]
-            assert (mine is None) == (theirs is None)
-            if mine is None:
+            found_part, expected_part = row[side], other[side]
+            assert (found_part is None) == (expected_part is None)
+            if found_part is None:
                 continue
-            images = _load(mine)
+            images = _load(found_part)
             if payload == "variant":
-                found = _load(variant_image(schema, theirs))
+                found = _load(variant_image(schema, expected_part))
             else:
-                part = theirs
-                if list(theirs) == [row["database"]]:
-                    part = theirs[row["database"]][row["table"]]
+                part = expected_part
+                if list(expected_part) == [row["database"]]:
+                    part = expected_part[row["database"]][row["table"]]
                 left = rescued.get(side, {})
                 in_struct = [
                     each for each in schema.columns if each.name in part and each.name not in left

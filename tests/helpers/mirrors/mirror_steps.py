@@ -21,7 +21,7 @@ __all__ = [
     "CHECKPOINTS",
     "around_batch",
     "checkpoint_names",
-    "killed_behind",
+    "killed_after",
     "made_ahead",
     "with_short_steps",
 ]
@@ -77,7 +77,7 @@ def checkpoint_names(becomes: str) -> Iterator[str]:
 
 
 @contextmanager
-def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def killed_after(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the run in the block fail after `number` sub-batches; it must reach another one."""
     take, left = BatchRunner._apply_sub_batch, number
 

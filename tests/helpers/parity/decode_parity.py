@@ -120,7 +120,7 @@ class Nothing:
         return None
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        return "nobody told"
+        return "unknown"
 
     def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
         return False
@@ -183,14 +183,16 @@ def assert_same(schema: pa.Schema, expected: Decoded, found: Decoded) -> None:
         assert batch.schema.equals(schema, check_metadata=True)
         assert batch.num_rows > 0
     assert _words(found.error) == _words(expected.error)
-    mine, theirs = (pa.Table.from_batches(each.batches, schema) for each in (found, expected))
+    found_rows, expected_rows = (
+        pa.Table.from_batches(each.batches, schema) for each in (found, expected)
+    )
     if expected.error is not None:
-        rows = min(mine.num_rows, theirs.num_rows)
-        mine, theirs = mine.slice(0, rows), theirs.slice(0, rows)
-    if mine.equals(theirs):
+        rows = min(found_rows.num_rows, expected_rows.num_rows)
+        found_rows, expected_rows = found_rows.slice(0, rows), expected_rows.slice(0, rows)
+    if found_rows.equals(expected_rows):
         return
     # NaN is not equal to itself.
-    mine_rows, their_rows = mine.to_pylist(), theirs.to_pylist()
+    mine_rows, their_rows = found_rows.to_pylist(), expected_rows.to_pylist()
     for at, (one, other) in enumerate(zip(mine_rows, their_rows, strict=True)):
         assert repr(one) == repr(other), f"row {at}"
 

@@ -88,7 +88,7 @@ class Outcome:
         return self
 
     @property
-    def told(self) -> tuple[list[Event], list[tuple[str, int]], str, dict[str, Any]]:
+    def reported(self) -> tuple[list[Event], list[tuple[str, int]], str, dict[str, Any]]:
         return self.kept, self.places, self.error, self.state
 
 
@@ -149,20 +149,20 @@ def by_scan(
     *,
     whole_maps: bool = False,
     limit: int = 1 << 62,
-    ask_every: int | None = None,
+    pause_every: int | None = None,
 ) -> Outcome:
     """Return the scan's result for a log.
 
     limit : no run extends beyond it.
-    ask_every : number of bytes after which a run must end within a transaction, repeatedly.
+    pause_every : number of bytes after which a run must end within a transaction, repeatedly.
     """
     found = Outcome()
 
     def due(_: int | None) -> int:
-        assert ask_every is not None
-        return ask_every * (1 + sum(run.rows_end for run in found.runs))
+        assert pause_every is not None
+        return pause_every * (1 + sum(run.rows_end for run in found.runs))
 
-    scanner = LogScanner(filtering, whole_maps=whole_maps, ask_at=due if ask_every else None)
+    scanner = LogScanner(filtering, whole_maps=whole_maps, pause_at=due if pause_every else None)
     scanner.open(stream, walker)
     try:
         while (item := scanner.next(lambda _: limit)) is not None:
@@ -217,7 +217,7 @@ def compare(
     expected = by_both(data, walker(), EventFilter(captured), packets=packets)
     stream = Stream(data, sizes(), packets=packets, capacity=capacity)
     found = by_scan(stream, walker(), EventFilter(captured), **choices)
-    assert found.told == expected.told
+    assert found.reported == expected.reported
     return found
 
 

@@ -96,10 +96,10 @@ class Follower:
         return {schema.table: schema for schema in found}
 
 
-def with_all_keys(ours: TableSchema, theirs: TableSchema) -> TableSchema:
-    """Return `ours` with the unique keys of `theirs`, if these include all of its own.
+def with_all_keys(followed: TableSchema, on_server: TableSchema) -> TableSchema:
+    """Return `followed` with the unique keys of `on_server`, if these include all of its own.
 
     The tracker need not know all of them (see live/schemas/test_unique_keys).
     """
-    known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
-    return replace(ours, unique_keys=theirs.unique_keys) if known <= there else ours
+    known, there = ({columns for _, columns in each.unique_keys} for each in (followed, on_server))
+    return replace(followed, unique_keys=on_server.unique_keys) if known <= there else followed

@@ -98,10 +98,10 @@ paths = list(dict.fromkeys(path for path in given if path and not path.endswith(
 is_same = paths == {paths!r} and os.environ.get("PYTHONSAFEPATH")
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r} + (".package" if is_same else ""))
-    asked = {{
+    request = {{
         "argv": sys.argv[1:], "env": dict(os.environ), "folder": os.getcwd(), "paths": paths
     }}
-    data = json.dumps(asked).encode()
+    data = json.dumps(request).encode()
     fds = array.array("i", [0, 1, 2])
     server.sendmsg(
         [len(data).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
@@ -164,7 +164,7 @@ def quick_workers() -> Iterator[str]:
                 # The server ends its forks and itself when its stdin is closed.
 
 
-class _Asked(TypedDict):
+class _ForkRequest(TypedDict):
     """A program's request: the arguments and environment of a Python process."""
 
     argv: list[str]
@@ -207,7 +207,7 @@ class _Server:
 
     def _fork(self) -> None:
         program, _ = self._listener.accept()
-        asked, fds = _receive(program)
+        request, fds = _receive(program)
         pid = os.fork()
         if pid == 0:
             self._selector.close()
@@ -222,7 +222,7 @@ class _Server:
             for number, fd in enumerate(fds):
                 os.dup2(fd, number)
                 os.close(fd)
-            _become(asked)
+            _become(request)
         for fd in fds:
             os.close(fd)
         self._programs[pid] = program
@@ -261,7 +261,7 @@ class _Server:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _receive(program: socket.socket) -> tuple[_Asked, list[int]]:
+def _receive(program: socket.socket) -> tuple[_ForkRequest, list[int]]:
     fds = array.array("i")
     size, controls, _, _ = program.recvmsg(4, socket.CMSG_SPACE(3 * fds.itemsize))
     for _, _, data in controls:
@@ -270,23 +270,23 @@ def _receive(program: socket.socket) -> tuple[_Asked, list[int]]:
     parts: list[bytes] = []
     while left:
         part = program.recv(min(left, 1 << 16))
-        assert part, "the program was killed while it asked"
+        assert part, "the program was killed during its request"
         parts.append(part)
         left -= len(part)
-    asked: _Asked = json.loads(b"".join(parts))
-    return asked, list(fds)
+    request: _ForkRequest = json.loads(b"".join(parts))
+    return request, list(fds)
 
 
-def _become(asked: _Asked) -> None:
+def _become(request: _ForkRequest) -> None:
     """Run the requested module or program, and end the process as Python would."""
-    argv, environment, folder = asked["argv"], asked["env"], asked["folder"]
+    argv, environment, folder = request["argv"], request["env"], request["folder"]
     code = 1
     try:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        ours = asked["paths"]
-        sys.path[:0] = ours if environment.get("PYTHONSAFEPATH") else [folder, *ours]
+        own_paths = request["paths"]
+        sys.path[:0] = own_paths if environment.get("PYTHONSAFEPATH") else [folder, *own_paths]
         importlib.invalidate_caches()
         # The module runs as a new __main__; it may have been imported before the fork.
         while argv[0] in ("-u", "-B"):

@@ -38,12 +38,12 @@ def source(
     **latest: Any,
 ) -> dict[str, Any]:
     """Return a source's part of a query's progress."""
-    told = None
+    server_position = None
     if server is not None:
-        told = {"file": server[0], "pos": server[1], "observed_at": moment(observed_at)}
+        server_position = {"file": server[0], "pos": server[1], "observed_at": moment(observed_at)}
     report = {
         "snapshot": "",
-        "server": told,
+        "server": server_position,
         "seconds_behind": behind,
         "bytes_behind": None if behind is None else behind * 100,
         "files_behind": None if behind is None else 0,

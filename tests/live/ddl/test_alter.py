@@ -33,36 +33,38 @@ def is_mysql9(follower: Follower) -> bool:
     return follower.server.version().startswith("9.")
 
 
-def is_unknown_text(ours: TableSchema | str) -> bool:
-    """Return whether `ours` reports a CONVERT TO with a new text column, which is not followed."""
-    return isinstance(ours, str) and "does not take from the definition alone" in ours
+def is_unknown_text(followed: TableSchema | str) -> bool:
+    """Return whether `followed` reports that a CONVERT TO with a new text column is unknown."""
+    return isinstance(followed, str) and "does not take from the definition alone" in followed
 
 
-def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
+def same(followed: TableSchema | str, on_server: TableSchema, *, kept: bool) -> bool:
     """Return whether the schemas are equal; if `kept`, the table's default may be unknown.
 
     Some unique keys may be unknown (test_unique_keys covers them).
     """
-    if isinstance(ours, TableSchema):
-        ours = with_all_keys(ours, theirs)
-    if kept and isinstance(ours, TableSchema) and ours.charset is None:
-        return replace(ours, charset=theirs.charset) == theirs
-    return ours == theirs
+    if isinstance(followed, TableSchema):
+        followed = with_all_keys(followed, on_server)
+    if kept and isinstance(followed, TableSchema) and followed.charset is None:
+        return replace(followed, charset=on_server.charset) == on_server
+    return followed == on_server
 
 
-def made_others(ours: TableSchema | str) -> bool:
+def made_others(followed: TableSchema | str) -> bool:
     """Return whether the server changed labels, which is not followed."""
-    return isinstance(ours, str) and "change in" in ours
+    return isinstance(followed, str) and "change in" in followed
 
 
-def difference(ours: TableSchema | str, theirs: TableSchema) -> object:
+def difference(followed: TableSchema | str, on_server: TableSchema) -> object:
     """Return the differences, for an error message."""
-    if isinstance(ours, str):
-        return ours
+    if isinstance(followed, str):
+        return followed
     columns = [
-        (mine, other) for mine, other in zip_longest(ours.columns, theirs.columns) if mine != other
+        (column, other)
+        for column, other in zip_longest(followed.columns, on_server.columns)
+        if column != other
     ]
-    rest = [(each.primary_key, each.charset, each.unique_keys) for each in (ours, theirs)]
+    rest = [(each.primary_key, each.charset, each.unique_keys) for each in (followed, on_server)]
     return columns or rest
 
 
@@ -92,22 +94,22 @@ def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
     """Run each case on its own table and compare all tables; return the refused cases."""
     refused = attempt(follower.server, DATABASE, cases)
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     kept = keeps_default(follower)
     wrong, relabelled = [], set()
     for index, (_, alter) in enumerate(cases):
-        if f"t{index}" not in theirs:
+        if f"t{index}" not in on_server:
             # Its CREATE is refused by this server, too.
             assert is_mysql9(follower)
             assert index in refused
             continue
-        ours, expected = follower.now(f"t{index}"), theirs[f"t{index}"]
-        if is_mysql9(follower) and is_unknown_text(ours):
+        followed, expected = follower.now(f"t{index}"), on_server[f"t{index}"]
+        if is_mysql9(follower) and is_unknown_text(followed):
             assert "CONVERT TO" in alter, alter
-        elif made_others(ours):
+        elif made_others(followed):
             relabelled.add(index)
-        elif not same(ours, expected, kept=kept):
-            wrong.append((alter, difference(ours, expected)))
+        elif not same(followed, expected, kept=kept):
+            wrong.append((alter, difference(followed, expected)))
     assert wrong == []
     marked = {index for index, (_, alter) in enumerate(cases) if alter in RELABELLED}
     assert relabelled == marked - refused.keys()
@@ -191,18 +193,18 @@ def test_random_ddl_gives_the_schemas_of_the_server(follower: Follower, ddl_seed
                 with suppress(pymysql.MySQLError):
                     cursor.execute(f"INSERT INTO `{table}` () VALUES ()")
             follower.catch_up()
-            theirs = follower.from_server()
-            ours = {name: follower.now(name) for name in theirs}
-            unknown = {name for name in theirs if is_unknown_text(ours[name])}
+            on_server = follower.from_server()
+            followed = {name: follower.now(name) for name in on_server}
+            unknown = {name for name in on_server if is_unknown_text(followed[name])}
             assert is_mysql9(follower) or not unknown
             wrong = [
-                (name, difference(ours[name], schema))
-                for name, schema in theirs.items()
-                if name not in unknown and not same(ours[name], schema, kept=kept)
+                (name, difference(followed[name], schema))
+                for name, schema in on_server.items()
+                if name not in unknown and not same(followed[name], schema, kept=kept)
             ]
             assert wrong == [], "\n".join([f"DDL_SEED={ddl_seed}", *done[-8:]])
             known = {name for name in TABLES if not isinstance(follower.now(name), str)}
-            assert known <= theirs.keys()
+            assert known <= on_server.keys()
             # Later changes of these tables cannot be followed, either.
             for name in unknown:
                 cursor.execute(f"DROP TABLE `{name}`")
@@ -228,17 +230,17 @@ def test_conversion_without_column_change_leaves_default_unknown_on_5_6(follower
                 f"ALTER TABLE {table}{table} CONVERT TO CHARACTER SET utf8mb4, ADD b VARCHAR(9)"
             )
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     if not keeps_default(follower):
-        assert {theirs[table].charset for table in "tu"} == {"utf8"}
+        assert {on_server[table].charset for table in "tu"} == {"utf8"}
     else:
-        assert [theirs[table].charset for table in "tu"] == ["latin1", "utf8"]
+        assert [on_server[table].charset for table in "tu"] == ["latin1", "utf8"]
         for table in "tu":
             reason = follower.now(table)
             assert isinstance(reason, str)
             assert "column 'b' has a character set that its definition" in reason
-            del theirs[table]
-    assert {table: follower.now(table) for table in theirs} == theirs
+            del on_server[table]
+    assert {table: follower.now(table) for table in on_server} == on_server
 
 
 def test_rename_with_wait_or_nowait_is_followed(mariadb: LocalServer) -> None:
@@ -302,7 +304,7 @@ def test_default_charset_is_that_of_the_database_that_the_server_uses(follower: 
 def compare_defaults(follower: Follower, other: str) -> None:
     follower.catch_up()
     for database in (DATABASE, other):
-        theirs = follower.from_server(database)
-        ours = {table: follower.now(table, database) for table in theirs}
-        assert len(ours) >= len(OF_DATABASES) - 1
-        assert ours == {table: theirs[table] for table in ours}
+        on_server = follower.from_server(database)
+        followed = {table: follower.now(table, database) for table in on_server}
+        assert len(followed) >= len(OF_DATABASES) - 1
+        assert followed == {table: on_server[table] for table in followed}

@@ -54,19 +54,19 @@ def test_every_charset_conversion_gives_the_schema_of_the_server(follower: Follo
         if run(follower, create.format(**names)) and run(follower, alter.format(**names)):
             done[f"t{index}"] = alter
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     is_56 = follower.server.version().startswith("5.6.")
     unknown = 0
     for table, alter in done.items():
-        ours = follower.now(table)
-        assert isinstance(ours, TableSchema)
-        if ours.charset is None:
+        followed = follower.now(table)
+        assert isinstance(followed, TableSchema)
+        if followed.charset is None:
             unknown += 1
-            has_text = any(column.charset for column in ours.columns)
+            has_text = any(column.charset for column in followed.columns)
             assert is_56, alter
             assert has_text or any(word in alter for word in NOT_KNOWN_ON_56), alter
-            ours = replace(ours, charset=theirs[table].charset)
-        assert ours == theirs[table], alter
+            followed = replace(followed, charset=on_server[table].charset)
+        assert followed == on_server[table], alter
     assert len(done) >= len(CONVERSIONS) - 1  # 5.6 has no JSON
     assert unknown == (8 if is_56 else 0)
 
@@ -74,12 +74,12 @@ def test_every_charset_conversion_gives_the_schema_of_the_server(follower: Follo
     for table in done:
         assert run(follower, f"ALTER TABLE {table} ADD note TEXT, ADD w VARCHAR(9) FIRST")
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     wrong = [
-        (alter, ours, theirs[table])
+        (alter, followed, on_server[table])
         for table, alter in done.items()
-        if (ours := follower.now(table)) != theirs[table]
-        and not (is_56 and "character set that its definition" in str(ours))
+        if (followed := follower.now(table)) != on_server[table]
+        and not (is_56 and "character set that its definition" in str(followed))
     ]
     assert wrong == []
 
@@ -106,14 +106,14 @@ def test_random_charset_conversions_give_the_schemas_of_the_server(
                     cursor.execute(sql)
                     done.append(sql)
             follower.catch_up()
-            for name, theirs in follower.from_server().items():
-                ours = follower.now(name)
-                if is_56 and isinstance(ours, TableSchema) and ours.charset is None:
-                    ours = replace(ours, charset=theirs.charset)
-                elif is_56 and isinstance(ours, str):
+            for name, on_server in follower.from_server().items():
+                followed = follower.now(name)
+                if is_56 and isinstance(followed, TableSchema) and followed.charset is None:
+                    followed = replace(followed, charset=on_server.charset)
+                elif is_56 and isinstance(followed, str):
                     continue
                 known += 1
-                assert ours == theirs, "\n".join([f"DDL_SEED={ddl_seed}", *done[-12:]])
+                assert followed == on_server, "\n".join([f"DDL_SEED={ddl_seed}", *done[-12:]])
     assert known > statements / 3
 
 
@@ -151,9 +151,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("behind", ["CONVERT", "RENAME", "LIKE"])
+@pytest.mark.parametrize("later_ddl", ["CONVERT", "RENAME", "LIKE"])
 def test_rows_after_charset_conversion_equal_select(
-    server: Server, new_stream: Callable[..., Spark], behind: str
+    server: Server, new_stream: Callable[..., Spark], later_ddl: str
 ) -> None:
     """The converted default also applies after a RENAME, and to a copy made by LIKE."""
     spark = new_stream(server, f"{DATABASE_OF_ROWS}.*")
@@ -168,10 +168,10 @@ def test_rows_after_charset_conversion_equal_select(
             cursor.execute(f"CREATE TABLE {table} {columns}")
             cursor.execute(f"INSERT INTO {table} (id) VALUES (1)")
             cursor.execute(f"ALTER TABLE {table} {alters[0]}")
-            if behind == "RENAME":
+            if later_ddl == "RENAME":
                 cursor.execute(f"RENAME TABLE {table} TO other{index}")
                 table = f"other{index}"
-            elif behind == "LIKE":
+            elif later_ddl == "LIKE":
                 cursor.execute(f"CREATE TABLE like{index} LIKE {table}")
                 table = f"like{index}"
             for alter in alters[1:]:

@@ -123,12 +123,16 @@ def compare(server: LocalServer, statements: list[str]) -> list[str]:
     """Run the statements, compare each logged schema with the server's; return the refused ones."""
     start = server.position()
     refused = create_all(server, statements)
-    ours = {name: shown(schema) for name, schema in from_log(server, start).items()}
-    theirs = from_server(server)
-    assert ours.keys() == theirs.keys()
-    differing = [(ours[name], theirs[name]) for name in sorted(ours) if ours[name] != theirs[name]]
+    followed = {name: shown(schema) for name, schema in from_log(server, start).items()}
+    on_server = from_server(server)
+    assert followed.keys() == on_server.keys()
+    differing = [
+        (followed[name], on_server[name])
+        for name in sorted(followed)
+        if followed[name] != on_server[name]
+    ]
     assert differing == []
-    assert len(ours) + len(refused) == len(statements)
+    assert len(followed) + len(refused) == len(statements)
     return refused
 
 

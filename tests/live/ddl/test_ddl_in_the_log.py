@@ -25,8 +25,8 @@ def test_create_or_replace_gives_the_schema_of_the_server(mariadb: LocalServer) 
             database=name,
         )
         follower.catch_up()
-        theirs = follower.from_server()
-        assert {table: follower.now(table) for table in "tuv"} == {t: theirs[t] for t in "tuv"}
+        on_server = follower.from_server()
+        assert {table: follower.now(table) for table in "tuv"} == {t: on_server[t] for t in "tuv"}
         assert "character set" in str(follower.now("w"))
 
 
@@ -49,12 +49,12 @@ def test_failed_statements_leave_schema_equal_or_unknown(follower: Follower) -> 
         cursor.execute("CREATE TABLE IF NOT EXISTS p (other INT)")
         cursor.execute("CREATE TABLE IF NOT EXISTS q (other INT)")
     follower.catch_up()
-    theirs = follower.from_server()
-    assert {"p", "c", "q"} <= theirs.keys()
+    on_server = follower.from_server()
+    assert {"p", "c", "q"} <= on_server.keys()
     for table in (*"pcoqr",):
-        ours = follower.now(table)
-        assert isinstance(ours, str) or ours == theirs[table], table
-    assert follower.now("q") == theirs["q"], "all that was there was dropped"
+        followed = follower.now(table)
+        assert isinstance(followed, str) or followed == on_server[table], table
+    assert follower.now("q") == on_server["q"], "all that was there was dropped"
 
 
 def test_statement_format_temporary_tables_make_same_named_tables_unknown(
@@ -90,14 +90,14 @@ def test_procedure_with_temporary_table_makes_altered_tables_unknown(follower: F
         )
         cursor.execute("CALL p()")
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     if follower.server.name == "mariadb11":  # logs no temporary tables, and has no such flag
-        assert follower.now("t") == theirs["t"]
+        assert follower.now("t") == on_server["t"]
     else:
         assert "may be of a temporary table" in str(follower.now("t"))
-    assert follower.now("v") == theirs["v"]
+    assert follower.now("v") == on_server["v"]
     if follower.server.name == "mysql56":  # RENAME TABLE takes no temporary tables
-        assert follower.now("w") == theirs["w"]
+        assert follower.now("w") == on_server["w"]
 
 
 def test_alter_flagged_as_temporary_by_mariadb_makes_schema_unknown(mariadb: LocalServer) -> None:

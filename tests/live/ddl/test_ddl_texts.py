@@ -47,18 +47,18 @@ def test_ddl_in_the_client_charset_gives_the_schema_of_the_server(
         cursor.execute("CREATE TABLE `of tmp` LIKE tmp")
         cursor.execute(f"ALTER TABLE made RENAME `{name} made`")
     follower.catch_up()
-    theirs = follower.from_server()
-    ours = {table: follower.now(table) for table in theirs}
+    on_server = follower.from_server()
+    followed = {table: follower.now(table) for table in on_server}
     # The server logs it without its character set, so a replica creates a different table.
-    made_like_it = ours.pop("of tmp")
+    made_like_it = followed.pop("of tmp")
     # 9.x logs the columns' character sets, but in these three, UTF-8 is valid text, too.
     if follower.server.is_mysql9() and charset not in {"latin1", "cp1251", "koi8r"}:
-        assert made_like_it == replace(theirs["of tmp"], charset=None)
+        assert made_like_it == replace(on_server["of tmp"], charset=None)
     else:
         assert "character set" in str(made_like_it)
-    assert ours == {table: theirs[table] for table in ours}
-    assert set(ours) == {name, f"{name} made"}
-    assert label in theirs[name].columns[1].labels
+    assert followed == {table: on_server[table] for table in followed}
+    assert set(followed) == {name, f"{name} made"}
+    assert label in on_server[name].columns[1].labels
     for gone in ("made", f"{name}_gone", "tmp"):
         assert isinstance(follower.now(gone), str)
 
@@ -78,9 +78,11 @@ def test_backslashes_added_by_the_server_are_undone_or_make_schema_unknown(
         cursor.execute(shown.format("w", r"'a\\b'"))
         cursor.execute(shown.format("x", "'ab'"))
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     assert "may have backslashes added by the server" in str(follower.now("w"))
-    assert {name: follower.now(name) for name in "tuvx"} == {name: theirs[name] for name in "tuvx"}
+    assert {name: follower.now(name) for name in "tuvx"} == {
+        name: on_server[name] for name in "tuvx"
+    }
 
 
 # The session's statement, its CREATE, and the expected reason, "" if the schema is known.
@@ -146,16 +148,16 @@ def test_session_dependent_ddl_gives_the_server_schema_or_unknown(
         text = create.format(name="t", made="`née`" if "QUOTES" not in session else '"née"')
         connection.query(text.encode(charset))
         follower.catch_up()
-        ours, theirs = follower.now("t"), follower.from_server()["t"]
+        followed, on_server = follower.now("t"), follower.from_server()["t"]
         if words == "unseen":
             # information_schema shows such labels as question marks.
-            assert isinstance(ours, TableSchema)
-            assert ours.columns[0].labels == ("😀",)
+            assert isinstance(followed, TableSchema)
+            assert followed.columns[0].labels == ("😀",)
         elif words:
-            assert isinstance(ours, str)
-            assert words in ours
+            assert isinstance(followed, str)
+            assert words in followed
         else:
-            assert ours == theirs or replace(theirs, charset=None) == ours
+            assert followed == on_server or replace(on_server, charset=None) == followed
 
 
 # Types of sql_mode ORACLE, and the qualified types that MariaDB writes, valid in any mode.
@@ -186,11 +188,11 @@ def test_oracle_mode_types_give_the_schema_of_the_server(
             cursor.execute("SET sql_mode = 'ORACLE'")
             cursor.execute("CREATE TABLE made SELECT * FROM t")
         follower.catch_up()
-        theirs = follower.from_server()
-        ours = {table: follower.now(table) for table in theirs}
+        on_server = follower.from_server()
+        followed = {table: follower.now(table) for table in on_server}
         # In this mode the server does not write the table's character set.
-        theirs["made"] = replace(theirs["made"], charset=None)
-        assert ours == theirs
+        on_server["made"] = replace(on_server["made"], charset=None)
+        assert followed == on_server
 
 
 def test_alter_keeps_unwritten_labels_and_makes_lossy_ones_unknown(follower: Follower) -> None:
@@ -245,9 +247,9 @@ def test_labels_beyond_bmp_in_create_select_make_schema_unknown(follower: Follow
         cursor.execute("CREATE TABLE e (l ENUM('😀', 'é') CHARACTER SET utf8mb4)")
         cursor.execute("CREATE TABLE f SELECT l FROM e")
     follower.catch_up()
-    theirs = follower.from_server()
-    for table in theirs.keys() - {"e", "f"}:
-        assert follower.now(table) == theirs[table]
+    on_server = follower.from_server()
+    for table in on_server.keys() - {"e", "f"}:
+        assert follower.now(table) == on_server[table]
     assert "beyond U+FFFF" in str(follower.now("f"))
 
 
@@ -268,9 +270,9 @@ def test_labels_with_zero_byte_equal_those_of_the_server(follower: Follower) -> 
         cursor.execute(r"CREATE TABLE later (a INT)")
         cursor.execute(r"ALTER TABLE later ADD e ENUM('a\0b', 'c') CHARACTER SET latin1")
     follower.catch_up()
-    theirs = follower.from_server()
-    assert len(theirs) == len(charsets) + 3
-    for name, schema in theirs.items():
+    on_server = follower.from_server()
+    assert len(on_server) == len(charsets) + 3
+    for name, schema in on_server.items():
         assert follower.now(name) == schema, name
 
 

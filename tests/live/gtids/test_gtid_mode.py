@@ -21,7 +21,7 @@ def switchable(live_server: Server) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize(
-    ("before", "behind", "advice"),
+    ("before", "after", "advice"),
     [("OFF", "ON", "ON_PERMISSIVE"), ("ON", "OFF", "OFF_PERMISSIVE")],
 )
 def test_gtid_mode_switch_while_behind_is_rejected_until_permissive(
@@ -30,7 +30,7 @@ def test_gtid_mode_switch_while_behind_is_rejected_until_permissive(
     database: str,
     new_stream: NewStream,
     before: str,
-    behind: str,
+    after: str,
     advice: str,
 ) -> None:
     table = f"{database}.t"
@@ -38,7 +38,7 @@ def test_gtid_mode_switch_while_behind_is_rejected_until_permissive(
     switch(switchable, before)
     start = new_stream(switchable, table).initial()
     insert(switchable, table, 1)
-    switch(switchable, behind)
+    switch(switchable, after)
     insert(switchable, table, 2)
     with pytest.raises(ServerError) as refused:
         new_stream(switchable, table).next_batch(start)

@@ -268,8 +268,8 @@ def test_files_of_another_server_are_rejected(
         other.execute("CREATE DATABASE shop")
         for _ in range(len(other.binlog_files()), len(server.binlog_files())):
             other.rotate()
-        theirs = Shop(other, 2)
-        theirs.change(20)
+        other_shop = Shop(other, 2)
+        other_shop.change(20)
         with pytest.raises((BinlogReplacedError, ServerError)):
             read(to_server(stream, other))
         first, _ = other.binlog_files()[0]

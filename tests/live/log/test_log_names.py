@@ -349,8 +349,11 @@ def test_lag_bytes_include_files_of_all_base_names(
         return wait_until(look, f"{bytes_behind} bytes are behind")
 
     def at_end(found: dict[str, Any]) -> bool:
-        told = found["server"]
-        return told is not None and (told["file"], told["pos"]) == shop.position()
+        server_position = found["server"]
+        return (
+            server_position is not None
+            and (server_position["file"], server_position["pos"]) == shop.position()
+        )
 
     sizes = dict(shop.binlog_files())
     last = shop.position()
@@ -572,15 +575,15 @@ def test_xa_transaction_across_base_names_is_rejected_only_if_captured(
     insert(shop, TABLE, 1)
     restart_with_log_name(shop, "bbb-bin")
     late = new_stream(shop, TABLE)
-    behind = begun(late)
+    late_start = begun(late)
     if is_kept:
         shop.execute("XA COMMIT 'x'")
     insert(shop, TABLE, 2)
     if is_kept and table == "t":
         # No stream has delivered the prepared rows, on either side of the name change.
-        for each, place in ((stream, start), (late, behind)):
+        for each, place in ((stream, start), (late, late_start)):
             with pytest.raises(UnsupportedTransactionError):
                 follow(each, place, 3)
         return
     assert follow(stream, start, 2)[0] == [1, 2]
-    assert follow(late, behind, 1)[0] == [2]
+    assert follow(late, late_start, 1)[0] == [2]

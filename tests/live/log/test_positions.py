@@ -38,7 +38,7 @@ def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int
     """Insert a row and a few events after it; return (file, start, end) of the row's event."""
     file, begin = server.position()
     server.execute(f"INSERT INTO `{database}`.t VALUES ({value})")
-    server.execute(f"INSERT INTO `{database}`.t VALUES ('behind')")
+    server.execute(f"INSERT INTO `{database}`.t VALUES ('after')")
     events = server.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")
     start, end = next(
         (int(row[1]), int(row[4])) for row in events if str(row[2]).startswith("Write_rows")

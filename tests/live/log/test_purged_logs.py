@@ -98,7 +98,7 @@ def place(row: dict[str, Any]) -> tuple[int, ...]:
     return tuple(row["seq"].values())
 
 
-def told(rows: list[dict[str, Any]]) -> list[Any]:
+def ids_and_gaps(rows: list[dict[str, Any]]) -> list[Any]:
     """Return the op of each row without images, and the id of each other row."""
     return [row["op"] if not row["after"] else ids([row])[0] for row in rows]
 
@@ -132,7 +132,7 @@ def test_stream_without_fail_on_data_loss_continues_after_purge_with_gap_row(
         if how == "restarted":
             stream = new_stream(own, table, **CONTINUE)
         end = reading.until(stream, start, 4)
-    assert told(reading.rows) == [1, "gap", 3, 4]
+    assert ids_and_gaps(reading.rows) == [1, "gap", 3, 4]
     gap = reading.rows[1]
     assert gap["source"]["query"] == f"/* gap */ from {start['file']}:{start['pos']} to {file}:4"
     assert (gap["database"], gap["table"], gap["before"]) == (None, None, None)
@@ -148,7 +148,7 @@ def test_stream_without_fail_on_data_loss_continues_after_purge_with_gap_row(
     # The next stream continues from there without another gap.
     insert(own, table, 5)
     reading.until(new_stream(own, table, **CONTINUE), end, 5)
-    assert told(reading.rows) == [1, "gap", 3, 4, 5]
+    assert ids_and_gaps(reading.rows) == [1, "gap", 3, 4, 5]
 
 
 def test_gap_row_is_left_out_unless_operations_include_gap(
@@ -285,7 +285,7 @@ def test_planned_batch_in_purged_files_becomes_one_gap_row(
     insert(own, table, 2)
     again = new_stream(own, table, **CONTINUE)
     rows = again.rows(start, middle)
-    assert told(rows) == ["gap"]
+    assert ids_and_gaps(rows) == ["gap"]
     assert rows[0]["source"]["query"] == (
         f"/* gap */ from {start['file']}:{start['pos']} to {middle['file']}:{middle['pos']}"
     )
@@ -293,7 +293,7 @@ def test_planned_batch_in_purged_files_becomes_one_gap_row(
     assert any("was planned before" in line for line in caplog.messages)
     reading = Reading(new_stream, own, table)
     reading.until(again, middle, 2)
-    assert told(reading.rows) == ["gap", 2]
+    assert ids_and_gaps(reading.rows) == ["gap", 2]
     assert reading.rows[0]["source"]["query"].endswith(f"to {file}:4")
     assert place(rows[0]) < place(reading.rows[0])
     with pytest.raises(BinlogPurgedError):
@@ -317,7 +317,7 @@ def test_planned_batch_partly_in_purged_files_becomes_one_gap_row(
     own.execute(f"PURGE BINARY LOGS TO '{kept}'")
     insert(own, table, 3)
     again = new_stream(own, table, **CONTINUE)
-    assert told(again.rows(start, middle)) == ["gap"]
+    assert ids_and_gaps(again.rows(start, middle)) == ["gap"]
     end = again.next_batch(middle)
     assert (ids(again.rows(middle, end)), end["epoch"]) == ([3], 0)
 
@@ -337,7 +337,7 @@ def test_available_now_delivers_gap_row_and_later_rows(
     while (end := stream.latest(start)) != start:
         got += stream.rows(start, end)
         start = end
-    assert told(got) == ["gap", 2]
+    assert ids_and_gaps(got) == ["gap", 2]
 
 
 def test_second_purge_gives_a_gap_row_from_the_end_of_the_first_gap(
@@ -356,7 +356,7 @@ def test_second_purge_gives_a_gap_row_from_the_end_of_the_first_gap(
     insert(own, table, 3)
     reading = Reading(new_stream, own, table)
     end = reading.until(new_stream(own, table, **CONTINUE), middle, 3)
-    assert told(reading.rows) == ["gap", 3]
+    assert ids_and_gaps(reading.rows) == ["gap", 3]
     assert reading.rows[0]["source"]["query"] == f"/* gap */ from {first}:4 to {second}:4"
     assert (end["epoch"], end["gtid"]) == (2, executed_on(own))
 
@@ -410,7 +410,7 @@ def test_commit_of_xa_transaction_with_purged_rows_gives_a_gap_row(
         read_on(new_stream(own, table), start)
     end = reading.until(new_stream(own, table, **CONTINUE), start, 5)
     expected = [2, 3, 4, "gap", 5] if is_delivered else [2, "gap", 4, "gap", 5]
-    assert told(reading.rows) == expected
+    assert ids_and_gaps(reading.rows) == expected
     assert end["gtid"] == executed_on(own)
 
 
@@ -434,15 +434,15 @@ def test_planned_batch_with_purged_xa_rows_becomes_one_gap_row(
     insert(own, table, 4)
     stream.wait_for_tail(own)
     middle = stream.next_batch(start)
-    assert told(stream.rows(start, middle)) == [1, 4]
+    assert ids_and_gaps(stream.rows(start, middle)) == [1, 4]
     stream.reader.stop()
     wait_until(lambda: not own.dump_threads(), "no dump is left")
     own.execute(f"PURGE BINARY LOGS TO '{start['file']}'")
     insert(own, table, 5)
     again = new_stream(own, table, **CONTINUE)
-    assert told(again.rows(start, middle)) == ["gap"]
+    assert ids_and_gaps(again.rows(start, middle)) == ["gap"]
     end = again.next_batch(middle)
-    assert told(again.rows(middle, end)) == [5]
+    assert ids_and_gaps(again.rows(middle, end)) == [5]
 
 
 def test_snapshot_interrupted_by_a_gap_restarts_and_equals_select(
@@ -536,14 +536,14 @@ def test_purged_part_is_read_from_another_host_that_still_has_it(
     got: list[Any] = []
     while 3 not in got:
         end = stream.next_batch(start)
-        got += told(stream.rows(start, end))
+        got += ids_and_gaps(stream.rows(start, end))
         start = end
     # A restart alone adds two epochs: the previous batch may have been read from another server.
     assert (got, start["epoch"]) == ([2, 3], 4)
     assert start["server_uuid"] == replica.execute("SELECT @@server_uuid")[0][0]
     # A batch planned before the purge is also read from the replica.
     again = new_stream(primary, "d.t", **options)
-    assert told(again.rows(first, planned)) == [1]
+    assert ids_and_gaps(again.rows(first, planned)) == [1]
     # If the replica has purged the part, too, the gap is on the server that was last read.
     stream.reader.stop()
     insert(primary, "d.t", 4)
@@ -560,7 +560,7 @@ def test_purged_part_is_read_from_another_host_that_still_has_it(
     got = []
     while 5 not in got:
         end = stream.next_batch(start)
-        got += told(stream.rows(start, end))
+        got += ids_and_gaps(stream.rows(start, end))
         start = end
     assert (got, start["epoch"]) == (["gap", 5], 7)
     assert start["gtid"] == executed_on(replica)
@@ -582,4 +582,4 @@ def test_planned_batch_on_another_server_is_rejected_instead_of_a_gap(
     purge(replica)
     with pytest.raises(ServerError, match="the checkpoint belongs to the server"):
         new_stream(replica, "d.t", **CONTINUE).rows(start, end)
-    assert told(new_stream(primary, "d.t", **CONTINUE).rows(start, end)) == [1, 2]
+    assert ids_and_gaps(new_stream(primary, "d.t", **CONTINUE).rows(start, end)) == [1, 2]

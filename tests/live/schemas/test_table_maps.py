@@ -49,9 +49,9 @@ def test_table_maps_of_random_tables_match_schemas_tracked_from_ddl(
             cursor.execute(create.replace("TABLE t", f"TABLE t{number}"))
             cursor.execute(insert.replace("INTO t", f"INTO t{number}"))
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     assert follower.fitted == 30
-    assert len(theirs) == 30
+    assert len(on_server) == 30
 
 
 def test_hashed_unique_key_raises_schema_mismatch_error(

@@ -64,14 +64,14 @@ def test_unique_keys_tracked_from_ddl_equal_those_of_the_server(follower: Follow
             for sql in statements:
                 cursor.execute(sql.replace("{table}", f"t{number}"))
     follower.catch_up()
-    theirs = follower.from_server()
+    on_server = follower.from_server()
     wrong = [
         (KNOWN[int(name.strip("tx"))], follower.now(name), schema)
-        for name, schema in theirs.items()
+        for name, schema in on_server.items()
         if keys_of(follower.now(name)) != keys_of(schema)
     ]
     assert wrong == []
-    assert len(theirs) == len(KNOWN) + 1
+    assert len(on_server) == len(KNOWN) + 1
 
 
 @pytest.mark.one_server
@@ -117,12 +117,15 @@ def test_unique_keys_tracked_from_random_ddl_exist_on_the_server(
                 done.append(sql)
                 follower.catch_up()
                 for name, schema in follower.from_server().items():
-                    ours = follower.now(name)
-                    assert isinstance(ours, TableSchema), (ours, done[-8:])
-                    for key in ours.unique_keys:
+                    followed = follower.now(name)
+                    assert isinstance(followed, TableSchema), (followed, done[-8:])
+                    for key in followed.unique_keys:
                         assert any(
                             key[1] == columns and may_be_called(key, index)
                             for index, columns in schema.unique_keys
                         ), (key, schema.unique_keys, done[-8:])
-                    known, there = known + len(ours.unique_keys), there + len(schema.unique_keys)
+                    known, there = (
+                        known + len(followed.unique_keys),
+                        there + len(schema.unique_keys),
+                    )
     assert known > there / 3

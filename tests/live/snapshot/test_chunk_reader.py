@@ -139,8 +139,10 @@ def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) 
 
 
 @pytest.fixture
-def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """``behind_proof(act)`` runs ``act`` after the first visibility check, before rows are read."""
+def after_visibility_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[], object]], None]:
+    """Return a function that runs its argument after the first visibility check."""
 
     def install(act: Callable[[], object]) -> None:
         prove = VisibilityChecker.wait_until_visible
@@ -205,11 +207,11 @@ def test_snapshot_task_reuses_its_connection_for_all_chunks(server: Server) -> N
 
     reading = Reading(server, *chunks, snapshotVisibilityCheck="lock")
     # On MySQL 8.0 and later, definitions are read over a second connection.
-    ours = 2 if server.is_mysql9() else 1
+    own_connections = 2 if server.is_mysql9() else 1
     before = connections()
     assert len(reading.rows()) == 100
     # The task's connections, one for each visibility check, and the one that counts.
-    assert connections() - before == ours + len(chunks) + 1
+    assert connections() - before == own_connections + len(chunks) + 1
 
 
 def test_excluded_columns_are_left_out_of_snapshot_rows(server: Server) -> None:
@@ -294,9 +296,9 @@ def test_generated_columns_in_snapshot_equal_logged_ones(server: Server) -> None
 
 
 def test_alter_after_watermark_moves_the_watermark(
-    server: Server, behind_proof: Callable[[Callable[[], object]], None]
+    server: Server, after_visibility_check: Callable[[Callable[[], object]], None]
 ) -> None:
-    behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT DEFAULT 5"))
+    after_visibility_check(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT DEFAULT 5"))
     rows = Reading(server, *planned(server, T, 60)).rows()
     assert [json.loads(row["after"]) for row in rows] == [
         {"id": n, "v": n * 10, "w": 5} for n in range(1, 101)
@@ -306,11 +308,11 @@ def test_alter_after_watermark_moves_the_watermark(
 
 
 def test_engine_change_after_watermark_moves_the_watermark(
-    server: Server, behind_proof: Callable[[Callable[[], object]], None]
+    server: Server, after_visibility_check: Callable[[Callable[[], object]], None]
 ) -> None:
     """The visibility check made for InnoDB is not valid for MyISAM."""
     start = server.position()
-    behind_proof(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM"))
+    after_visibility_check(lambda: server.execute(f"ALTER TABLE {DATABASE}.t ENGINE = MyISAM"))
     rows = Reading(server, Chunk(T)).rows()
     assert len(rows) == 100
     assert {place(row) for row in rows} == {server.position()} != {start}
@@ -433,8 +435,8 @@ def test_waiting_alter_does_not_block_the_snapshot(
         server.execute(f"ALTER TABLE {DATABASE}.t ADD w INT")
 
     def waits() -> bool:
-        told = server.execute("SHOW PROCESSLIST")
-        return any(row[6] == "Waiting for table metadata lock" for row in told)
+        connections = server.execute("SHOW PROCESSLIST")
+        return any(row[6] == "Waiting for table metadata lock" for row in connections)
 
     thread = threading.Thread(target=alter, daemon=True)
 
@@ -449,13 +451,13 @@ def test_waiting_alter_does_not_block_the_snapshot(
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
+@pytest.mark.parametrize("when", ["before", "after the watermark", "after the snapshot"])
 @pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
 # pytest passes fixtures by name.
 def test_dropped_or_renamed_table_is_skipped_and_logged(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
-    behind_proof: Callable[[Callable[[], object]], None],
+    after_visibility_check: Callable[[Callable[[], object]], None],
     caplog: pytest.LogCaptureFixture,
     when: str,
     what: str,
@@ -467,8 +469,8 @@ def test_dropped_or_renamed_table_is_skipped_and_logged(  # noqa: PLR0917
     reading = Reading(server, *planned(server, T, 60), Chunk((DATABASE, "u")))
     if when == "before":
         server.execute(sql)
-    elif when == "behind the watermark":
-        behind_proof(lambda: server.execute(sql))
+    elif when == "after the watermark":
+        after_visibility_check(lambda: server.execute(sql))
     else:
         once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     assert reading.images() == [{"id": 1}]

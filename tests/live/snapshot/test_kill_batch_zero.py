@@ -111,7 +111,7 @@ def _kill_at(stream: StreamProcess, moment: str) -> None:
     assert [what for what, there in durable.items() if there] == DURABLE[moment]
 
 
-def _inserts_behind(server: Server, position: tuple[str, int], database: str) -> int:
+def _count_inserts_after(server: Server, position: tuple[str, int], database: str) -> int:
     """Return the number of transactions of `changes` in the binlog from a position on."""
     file, pos = position
     found = 0
@@ -151,14 +151,14 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
             assert (stream.checkpoint / "offsets" / "0").read_text() == offset
         first = stream.offset(0)
         assert first >= before
-        behind = _inserts_behind(server, first, database)
+        inserted_after = _count_inserts_after(server, first, database)
         everything = server.execute("SELECT id FROM changes ORDER BY id", database=database)
         ids = [int(row[0]) for row in everything]
         assert ids == list(range(1, traffic.last + 1))
         if offset is not None:
             # At least the changes that were committed while no driver read.
-            assert behind >= 50
-        assert 0 < behind < len(ids)
+            assert inserted_after >= 50
+        assert 0 < inserted_after < len(ids)
 
         batches = dict(stream.batches())
         assert batches[0] == []
@@ -167,7 +167,7 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
             for rows in batches.values()
             for row in sorted(rows, key=lambda row: tuple(row["seq"].values()))
         ]
-        assert arrived == ids[-behind:]
+        assert arrived == ids[-inserted_after:]
     wait_for_dumps_to_end(server, dumps)
 
 

@@ -41,7 +41,7 @@ def synced(any_server: Server, proof: str) -> Iterator[Server]:
     with ExitStack() as stack:
         if proof == "gtid":
             if not any_server.version().startswith("5.7."):
-                pytest.skip("only 5.7 gives GTIDs back behind the engine's commit")
+                pytest.skip("only 5.7 gives GTIDs back after the engine's commit")
             stack.enter_context(switchable_mode(any_server))
             switch(any_server, "ON")
         stack.enter_context(_synced(any_server))

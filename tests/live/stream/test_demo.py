@@ -120,8 +120,8 @@ def test_demo_workload_skips_a_change_that_deadlocks_with_an_alter(shop: Server)
         shop.execute("ALTER TABLE orders ADD n INT", database=shop_workload.DATABASE)
 
     def waits() -> bool:
-        told = shop.execute("SHOW PROCESSLIST")
-        return any(row[6] == "Waiting for table metadata lock" for row in told)
+        connections = shop.execute("SHOW PROCESSLIST")
+        return any(row[6] == "Waiting for table metadata lock" for row in connections)
 
     def pay(cursor: Any) -> bool:
         cursor.execute("SELECT id FROM orders")

@@ -72,8 +72,11 @@ def bytes_between(server: Server, start: Offset) -> int:
 
 
 def at_end(server: Server, found: Report) -> bool:
-    told = found["server"]
-    return told is not None and (told["file"], told["pos"]) == server.position()
+    server_position = found["server"]
+    return (
+        server_position is not None
+        and (server_position["file"], server_position["pos"]) == server.position()
+    )
 
 
 def has_read(server: Server, found: Report) -> bool:

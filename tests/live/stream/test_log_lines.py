@@ -59,9 +59,9 @@ def test_stream_start_is_logged_in_one_line_with_time_level_and_logger(
         rf"{any_server.host}:{any_server.port} \(version ([^)]+)\) from {re.escape(position)}:"
         rf" tables {re.escape(table)}, payload json, decoder (c \(.*\)|python)"
     )
-    told = re.fullmatch(expected, found[0])
-    assert told is not None, found[0]
-    assert any_server.version() in told[1]
+    match = re.fullmatch(expected, found[0])
+    assert match is not None, found[0]
+    assert any_server.version() in match[1]
 
 
 @pytest.mark.parametrize("started", ["configured"], indirect=True)

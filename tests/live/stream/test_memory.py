@@ -47,14 +47,14 @@ def _below(root: int) -> dict[str, list[int]]:
                 found[int(entry.name)] = _status(entry.name)
             except (OSError, KeyError):
                 continue  # it has ended meanwhile
-    ours = {root}
+    family = {root}
     grown = True
     while grown:
-        more = {pid for pid, (_, parent, _) in found.items() if parent in ours} - ours
-        ours |= more
+        more = {pid for pid, (_, parent, _) in found.items() if parent in family} - family
+        family |= more
         grown = bool(more)
     memory: dict[str, list[int]] = {"driver": [], "worker": []}
-    for pid in ours - {root}:
+    for pid in family - {root}:
         command, _, resident = found[pid]
         if _DRIVER in command:
             memory["driver"].append(resident)
@@ -138,12 +138,12 @@ def test_transaction_of_one_gigabyte_keeps_memory_bounded(tmp_path: Path) -> Non
                     + ",".join(["(REPEAT('abcdefghij', 10000))"] * 100)
                 )
             connection.commit()
-        server.execute("INSERT INTO big.t (v) VALUES ('behind it')")
-        start = "mysql-bin.000001:" + str(_behind_ddl(server))
+        server.execute("INSERT INTO big.t (v) VALUES ('after it')")
+        start = "mysql-bin.000001:" + str(_position_after_ddl(server))
         _check(_run(server, tmp_path, startingOffset=start), 10_001)
 
 
-def _behind_ddl(server: Server) -> int:
+def _position_after_ddl(server: Server) -> int:
     rows = server.execute("SHOW BINLOG EVENTS LIMIT 20")
     return max(int(row[4]) for row in rows if str(row[5]).startswith("ALTER TABLE"))
 

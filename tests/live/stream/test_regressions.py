@@ -136,7 +136,7 @@ def test_available_now_reaches_its_target_with_only_uncaptured_changes(
     end = wait_until(lambda: stream.latest(start), "an answer comes")
     tail = stream.reader.tail
     assert tail is not None
-    wait_until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is behind the target")
+    wait_until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is after the target")
     assert (end["file"], end["pos"]) == target
     assert Position.of(end["file"], end["pos"]) > begin
     assert stream.rows(start, end) == []

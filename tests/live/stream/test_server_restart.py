@@ -100,9 +100,9 @@ def test_table_ids_reused_after_server_restart_do_not_mix_tables(
         open_tables_until(shop, min(set.union(*table_ids(shop).values())) - 1)
     lend(shop, 6, 7, 8, 9)
     sell(shop, 10)
-    behind, end = read_rows(stream, middle, 6)
+    after_restart, end = read_rows(stream, middle, 6)
     assert before == [("sold", {"id": number}) for number in range(1, 5)]
-    assert behind == [
+    assert after_restart == [
         ("sold", {"id": 5}),
         *(("lent", {"back": "2021-02-03", "id": number}) for number in range(6, 10)),
         ("sold", {"id": 10}),
@@ -111,7 +111,7 @@ def test_table_ids_reused_after_server_restart_do_not_mix_tables(
     sell(shop, 11)
     assert read_rows(stream, end, 1)[0] == [("sold", {"id": 11})]
     again = new_stream(shop, "shop.*")
-    assert read_rows(again, middle, 7)[0] == [*behind, ("sold", {"id": 11})]
+    assert read_rows(again, middle, 7)[0] == [*after_restart, ("sold", {"id": 11})]
 
     first, second = (file for file, _ in shop.binlog_files()[-2:])
     ids = table_ids(shop)

@@ -203,5 +203,5 @@ def test_wrong_tail_command_argument_is_rejected_in_one_line(
 ) -> None:
     shown = CliRunner().invoke(app, ["tail", *connection, *arguments])
     assert shown.exit_code == 2
-    (told,) = shown.stderr.splitlines()
-    assert error in told
+    (line,) = shown.stderr.splitlines()
+    assert error in line

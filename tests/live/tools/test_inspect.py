@@ -86,14 +86,14 @@ def test_inspect_of_a_server_equals_its_files_and_adds_column_names(
 def test_inspect_stats_count_the_rows_of_the_chosen_files(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:
-    (told,) = objects(*connection, *files, "--tables", f"{any_database}.t", "--stats")
-    assert (told["transactions"], told["rows"]) == (2, 3)
-    assert told["files"] == files
-    (table,) = told["tables"]
+    (statistics,) = objects(*connection, *files, "--tables", f"{any_database}.t", "--stats")
+    assert (statistics["transactions"], statistics["rows"]) == (2, 3)
+    assert statistics["files"] == files
+    (table,) = statistics["tables"]
     assert table["operations"]["c"]["rows"] == 3
     # Without file names, the last file is read.
-    (told,) = objects(*connection, "--tables", f"{any_database}.t", "--stats")
-    assert told["rows"] == 2
+    (statistics,) = objects(*connection, "--tables", f"{any_database}.t", "--stats")
+    assert statistics["rows"] == 2
 
 
 def test_inspect_hexdump_of_a_server_shows_column_names(

@@ -54,8 +54,8 @@ def test_consecutive_prepared_reads_return_all_rows_and_close_statements(
         return int(count)
 
     before = held()
-    for behind, count in (("", ROWS), ("WHERE id < 0", 0), ("LIMIT 1", 1), ("LIMIT 100", 100)):
-        images = b"".join(read_rows(client, plan, behind, row_images))
+    for condition, count in (("", ROWS), ("WHERE id < 0", 0), ("LIMIT 1", 1), ("LIMIT 100", 100)):
+        images = b"".join(read_rows(client, plan, condition, row_images))
         assert len(images) == count * ROW_SIZE
         assert client.query("SELECT 1 + 1") == [(2,)]
     assert held() == before

@@ -153,7 +153,7 @@ def test_json_documents_and_their_partial_updates_are_masked(
 
 
 @pytest.mark.parametrize(
-    ("masks", "told"),
+    ("masks", "error"),
     [
         ({"t.emial": "hash"}, "the table has no column `emial`"),
         ({"t.id": "redact"}, "`id` is in a key that identifies rows, and with redact"),
@@ -166,7 +166,7 @@ def test_mask_that_does_not_fit_its_table_is_rejected_at_start(
     any_database: str,
     queries: list[Query],
     masks: dict[str, str],
-    told: str,
+    error: str,
 ) -> None:
     any_server.execute(CREATE.format(t=f"{any_database}.t"))
     given = {f"{any_database}.{name}": mask for name, mask in masks.items()}
@@ -179,7 +179,7 @@ def test_mask_that_does_not_fit_its_table_is_rejected_at_start(
         **more,
     )
     queries.append(query)
-    with pytest.raises(OptionError, match=told):
+    with pytest.raises(OptionError, match=error):
         query.start()
 
 

@@ -187,7 +187,7 @@ def test_partial_row_image_without_row_filter_column_raises_an_error(
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "error"),
     [
         ("nothing = 1", "no column `nothing`"),
         ("v = '1'", "column `v` is a int: expected a number"),
@@ -203,11 +203,11 @@ def test_partial_row_image_without_row_filter_column_raises_an_error(
     ],
 )
 def test_row_filter_that_cannot_be_evaluated_is_rejected_at_start(
-    any_server: Server, any_database: str, queries: list[Query], condition: str, told: str
+    any_server: Server, any_database: str, queries: list[Query], condition: str, error: str
 ) -> None:
     table = f"{any_database}.t"
     any_server.execute(CREATE.format(t=table))
     query = Query(any_server, table, payload="json", **options(table, condition))
     queries.append(query)
-    with pytest.raises(OptionError, match=f"option rowFilter.*{told}"):
+    with pytest.raises(OptionError, match=f"option rowFilter.*{error}"):
         query.start()

@@ -61,20 +61,20 @@ def events_of(client: ReplicaClient) -> Iterator[bytes]:
 @contextmanager
 def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterator[bytes]]:
     """Yield the events of a dump whose peer sends these bytes and closes the connection."""
-    ours, theirs = socket.socketpair()
+    reader, writer = socket.socketpair()
 
     def send() -> None:
-        with theirs:
-            theirs.sendall(sent)
+        with writer:
+            writer.sendall(sent)
 
     peer = threading.Thread(target=send)
     peer.start()
     # Of the pymysql connection, which makes the handshake, a dump uses only the socket.
-    connection = cast(Any, SimpleNamespace(_sock=ours))
+    connection = cast(Any, SimpleNamespace(_sock=reader))
     try:
-        with ours:
+        with reader:
             yield events_of(ReplicaClient(settings, connection))
-            ours.shutdown(socket.SHUT_RDWR)
+            reader.shutdown(socket.SHUT_RDWR)
     finally:
         peer.join()
 
@@ -155,11 +155,11 @@ def test_access_denied_error_of_dump_has_no_binlog_position() -> None:
 
 
 def test_abort_by_another_thread_ends_waiting_reader_with_lost_connection() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=ours)))
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=reader)))
         events = events_of(client)
-        theirs.sendall(event(b"one"))
+        writer.sendall(event(b"one"))
         assert next(events) == b"one"
         aborting = threading.Timer(0.05, client.abort)
         aborting.start()
@@ -171,12 +171,12 @@ def test_abort_by_another_thread_ends_waiting_reader_with_lost_connection() -> N
 def test_dump_timeout_is_three_heartbeats_but_at_least_30_seconds() -> None:
     for interval, expected in ((1.0, 30.0), (10.0, 30.0), (60.0, 180.0)):
         settings = ServerSettings("h", 1, "u", "secret", heartbeat_interval=interval)
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            client = ReplicaClient(settings, cast(Any, SimpleNamespace(_sock=ours)))
-            theirs.sendall(event(b"one"))
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            client = ReplicaClient(settings, cast(Any, SimpleNamespace(_sock=reader)))
+            writer.sendall(event(b"one"))
             assert next(events_of(client)) == b"one"
-            assert ours.gettimeout() == expected
+            assert reader.gettimeout() == expected
 
 
 def test_repr_of_server_settings_has_no_password() -> None:

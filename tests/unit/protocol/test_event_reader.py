@@ -106,7 +106,7 @@ def test_every_changed_byte_of_an_event_raises_error_at_its_position(raw: bytes)
         damaged = raw[:at] + bytes([raw[at] ^ 0x40]) + raw[at + 1 :]
         with pytest.raises(FormatError) as caught:
             # One event was read before: directly at the start, the start position can be the fault.
-            walker_behind(start).feed(damaged)
+            walker_after(start).feed(damaged)
         assert (caught.value.file, caught.value.position) == (FILE, start)
 
 
@@ -115,11 +115,11 @@ def test_truncated_or_extended_event_raises_malformed_event_error(raw: bytes) ->
     start = EventHeader.parse(raw).log_pos - len(raw)
     for wrong in [*(raw[:length] for length in range(len(raw))), raw + b"\x00"]:
         with pytest.raises(MalformedEventError) as caught:
-            walker_behind(start).feed(wrong)
+            walker_after(start).feed(wrong)
         assert (caught.value.file, caught.value.position) == (FILE, start)
 
 
-def walker_behind(pos: int) -> EventReader:
+def walker_after(pos: int) -> EventReader:
     """Return a reader that has read one event, which ends at `pos`."""
     walker = walker_at(pos - 31)
     assert walker.feed(raw_event(T.XID_EVENT, bytes(8), log_pos=pos)) is not None
@@ -182,7 +182,7 @@ def test_heartbeat_does_not_move_the_position(kind: EventType) -> None:
 def test_heartbeat_with_wrong_checksum_raises_checksum_error() -> None:
     raw = raw_event(T.HEARTBEAT_LOG_EVENT, FILE.encode(), log_pos=441)
     with pytest.raises(ChecksumError):
-        walker_behind(389).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
+        walker_after(389).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
 @pytest.mark.parametrize("past", [0, 1, 12, 30, 31, 32])
@@ -267,7 +267,7 @@ def _ends(lengths: list[int]) -> list[int]:
     ("log_pos", "words"), [(440, "has log_pos 440, expected 441"), (442, "has log_pos 442")]
 )
 def test_wrong_log_pos_raises_malformed_event_error(log_pos: int, words: str) -> None:
-    walker = walker_behind(389)
+    walker = walker_after(389)
     with pytest.raises(MalformedEventError, match=words) as caught:
         walker.feed(raw_event(T.XID_EVENT, bytes(29), log_pos=log_pos))
     assert (caught.value.file, caught.value.position) == (FILE, 389)

@@ -54,11 +54,11 @@ def test_cut_or_extended_gtid_sets_are_rejected(logged: str, _: object) -> None:
         parse_gtid_set(data + b"\0")
 
 
-@pytest.mark.parametrize(("first", "behind"), [(0, 3), (3, 3), (3, 2)])
-def test_invalid_gtid_intervals_are_rejected(first: int, behind: int) -> None:
+@pytest.mark.parametrize(("first", "end"), [(0, 3), (3, 3), (3, 2)])
+def test_invalid_gtid_intervals_are_rejected(first: int, end: int) -> None:
     data = bytes.fromhex(f"0100000000000000 {SID} 0100000000000000")
-    data += first.to_bytes(8, "little") + behind.to_bytes(8, "little")
-    with pytest.raises(MalformedEventError, match=f"has the interval {first} to {behind - 1} of"):
+    data += first.to_bytes(8, "little") + end.to_bytes(8, "little")
+    with pytest.raises(MalformedEventError, match=f"has the interval {first} to {end - 1} of"):
         parse_gtid_set(data)
 
 

@@ -154,7 +154,7 @@ VARIABLES: list[tuple[str, bytes, int, int | None]] = [
         0x21,
     ),
     ("no collations of character sets", b"\x83\x00\x04\x08\0\x08\0\x2d\0", 0, 0x2D),
-    ("behind the charset", SESSION + b"\x07\x00\x00\x63anything", 1436549152, 0x21),
+    ("after the charset", SESSION + b"\x07\x00\x00\x63anything", 1436549152, 0x21),
     ("unknown one ends the search", b"\x01" + pack("<Q", 4) + b"\xc8\xff", 4, None),
 ]
 

@@ -307,10 +307,10 @@ class BatchRunner:
         """Return the captured tables of a history, cached: most batches have the same history."""
         if self._known is None or self._known[0] != history:
             options = self._captured_tables()
-            wanted = [name for name in history.tables() if options.captures(name)]
-            self._places.check_paths(wanted)
+            captured = [name for name in history.tables() if options.captures(name)]
+            self._places.check_paths(captured)
             versions = table_versions(
-                history, wanted, options.as_delivered, options.delivered.renamed
+                history, captured, options.as_delivered, options.delivered.renamed
             )
             self._known = history, versions
         return self._known[1]

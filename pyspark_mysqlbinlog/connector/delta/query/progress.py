@@ -179,7 +179,7 @@ class ProgressTracker:
     def __init__(self) -> None:
         self.progress = MirrorProgress()
         self._totals: dict[Table, int] = {}
-        self._asked: set[Table] = set()
+        self._estimated: set[Table] = set()
 
     def begin(
         self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
@@ -190,10 +190,10 @@ class ProgressTracker:
         """
         load = end.snapshot_state or SnapshotState()
         pending = frozenset(each.table for each in load.pending)
-        new = pending - self._asked
+        new = pending - self._estimated
         if new:
             # Queried once, even if that fails: a progress bar without a total does no harm.
-            self._asked |= new
+            self._estimated |= new
             try:
                 self._totals |= ask(new)
             except MySQLBinlogError as error:

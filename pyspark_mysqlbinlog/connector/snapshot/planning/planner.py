@@ -188,7 +188,7 @@ class ChunkPlanner:
         """Return the sizes of all pending tables; queried once."""
         if any(load.table not in self._sizes for load in state.pending):
             needed = {load.table for load in state.pending}
-            found = self._asked(lambda client: table_sizes(client, needed))
+            found = self._query(lambda client: table_sizes(client, needed))
             self._sizes = {table: found.get(table, TableSize()) for table in needed}
         return self._sizes
 
@@ -209,7 +209,7 @@ class ChunkPlanner:
             size = self._sizes_of(state)[load.table]
             full = self._full_chunk(size, most_rows)
             most = max(1, min(full, budget.rows_left(size.row_bytes)))
-            planned = self._asked(partial(self._next_chunk, load, most, wait_until_visible))
+            planned = self._query(partial(self._next_chunk, load, most, wait_until_visible))
             if planned is None:
                 LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
                 continue
@@ -287,7 +287,7 @@ class ChunkPlanner:
         chunk = Chunk(load.table, key.fingerprint, load.after, upto)
         return _Planned(chunk, count, None if upto == load.last else replace(load, after=upto))
 
-    def _asked(self, question: Callable[[ReplicaClient], T]) -> T:
+    def _query(self, question: Callable[[ReplicaClient], T]) -> T:
         """Query the server, over a new connection if the old one is lost."""
         while True:
             if self._client is None:

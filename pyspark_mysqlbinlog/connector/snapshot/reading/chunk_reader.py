@@ -197,10 +197,10 @@ class _Connected:
                 client.close()
 
     def watermark(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
-        return self._asked(client).wait_until_visible(client, self.connect, table, engine)
+        return self._visibility(client).wait_until_visible(client, self.connect, table, engine)
 
     def missing_lock(self, client: ReplicaClient, table: Table, engine: str) -> str | None:
-        return self._asked(client).missing_lock(table, engine)
+        return self._visibility(client).missing_lock(table, engine)
 
     def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
         """Return a watermark in the batch's sequence of files, and whether it was in a later one.
@@ -219,9 +219,9 @@ class _Connected:
     def begin_at_exact_position(
         self, client: ReplicaClient, table: Table, engine: str
     ) -> Watermark:
-        return self._asked(client).begin_at_exact_position(client, self.connect, table, engine)
+        return self._visibility(client).begin_at_exact_position(client, self.connect, table, engine)
 
-    def _asked(self, client: ReplicaClient) -> VisibilityChecker:
+    def _visibility(self, client: ReplicaClient) -> VisibilityChecker:
         if self._checker is None:
             requested, case_sensitive = (
                 self.options.snapshot_visibility_check,

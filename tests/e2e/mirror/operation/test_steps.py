@@ -16,7 +16,7 @@ from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.mirrors.mirror_steps import (
     CHECKPOINTS,
     checkpoint_names,
-    killed_behind,
+    killed_after,
     made_ahead,
     with_short_steps,
 )
@@ -110,7 +110,7 @@ def test_each_change_is_applied_once_after_a_kill_between_sub_batches(
         change(mirrored, random_, 60)
         if number == 4:
             mirrored.execute("ALTER TABLE t ADD w INT", "UPDATE t SET w = 8")
-        with killed_behind(number, monkeypatch):
+        with killed_after(number, monkeypatch):
             mirrored.run(checkpoint)
         change(mirrored, random_, 3)
         checkpoint = next(checkpoints)

@@ -20,7 +20,7 @@ from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.mirrors.change_logs import assert_replay, change_log_of, rows_of_log
 from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.mirrors.mirror_process import last_offset
-from helpers.mirrors.mirror_steps import killed_behind
+from helpers.mirrors.mirror_steps import killed_after
 from helpers.needed_servers import need
 from helpers.servers import LocalServer
 from helpers.servers.available import ONE_MARIADB_KINDS
@@ -239,7 +239,7 @@ def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
     mirrored.run()
     mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0")
     purge(mirrored.server)
-    with killed_behind(step, monkeypatch):
+    with killed_after(step, monkeypatch):
         mirrored.run()
     mirrored.execute("DELETE FROM t WHERE id % 11 = 0", "INSERT INTO k VALUES (99)")
     mirrored.run()
@@ -253,7 +253,7 @@ def test_purge_during_a_snapshot_leaves_no_deleted_rows(
     """The snapshot had read rows that were then deleted in the lost part."""
     mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 9000))}")
     mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
-    with killed_behind(step, monkeypatch):
+    with killed_after(step, monkeypatch):
         mirrored.run()
     mirrored.execute(*LOST, "DELETE FROM t WHERE id % 7 = 0", "INSERT INTO t VALUES (9999, 1)")
     purge(mirrored.server)

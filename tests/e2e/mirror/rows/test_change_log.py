@@ -111,7 +111,7 @@ def test_dropped_partition_writes_a_reset_row_to_the_change_log(logged: Mirrored
             " PARTITION p1 VALUES LESS THAN (100))",
             f"REPLACE INTO t VALUES (0, 'goes', {number}), (9, 'stays', {number})",
             "ALTER TABLE t DROP PARTITION p0",
-            f"INSERT INTO t VALUES ({10 + number}, 'behind', 1)",
+            f"INSERT INTO t VALUES ({10 + number}, 'after', 1)",
             "ALTER TABLE t REMOVE PARTITIONING",
             f"REPLACE INTO t VALUES (1, 'again', {number}), (2, 'again', {number})",
         )

@@ -59,7 +59,7 @@ def test_soft_deletes_survive_sub_batches(
 ) -> None:
     steps = with_short_steps(monkeypatch)
     # The first batches after a snapshot are a single sub-batch each.
-    for value in ("behind it", "and once more"):
+    for value in ("after it", "and once more"):
         mirrored.execute(f"UPDATE t SET v = '{value}' WHERE id = 4")
         mirrored.run()
     _delete_two(mirrored)

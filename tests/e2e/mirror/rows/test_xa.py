@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from helpers.mirrors.delta_mirrors import MirroredDatabase
-from helpers.mirrors.mirror_steps import killed_behind, with_short_steps
+from helpers.mirrors.mirror_steps import killed_after, with_short_steps
 from helpers.servers import Server
 from helpers.writers.xa_writer import XaWriter
 
@@ -40,7 +40,7 @@ def test_tables_equal_select_after_random_xa_transactions(  # noqa: PLR0917 (fix
             for value in range(3):
                 mirrored.execute(f"INSERT INTO x VALUES ({1_000_000 + 10 * turn + value}, 'x')")
             if turn in {2, 3} and start == "binlog":
-                with killed_behind(turn - 1, monkeypatch):
+                with killed_after(turn - 1, monkeypatch):
                     mirrored.run()
             if turn == 4:
                 writer.finish()

@@ -74,13 +74,13 @@ def _assert_right(mirrored: MirroredDatabase) -> None:
 def test_tables_equal_select_after_a_table_name_used_only_within_one_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, case: int
 ) -> None:
-    statements, told = CASES[case]
+    statements, is_logged = CASES[case]
     mirrored = _mirrored(spark, live_server, database, tmp_path)
     mirrored.execute(*statements)
     _run(mirrored)
     _assert_right(mirrored)
     # If the stream has no row of `x`, there is no change log of `x`.
-    assert log_of(mirrored, "x").exists() == told
+    assert log_of(mirrored, "x").exists() == is_logged
     if "UPDATE x" in " ".join(statements):
         assert "u" in {row["op"] for row in rows_of_log(mirrored, "x")}
     mirrored.execute("REPLACE INTO t VALUES (3, 'last'), (7, 'last')")

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from helpers.mirrors.delta_mirrors import MirroredDatabase
-from helpers.mirrors.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
+from helpers.mirrors.mirror_steps import CHECKPOINTS, checkpoint_names, killed_after, made_ahead
 from helpers.servers import Server
 from helpers.snapshots.loaded_tables import TABLES, fill, some_changes
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
@@ -92,7 +92,7 @@ def test_changes_during_a_snapshot_in_sub_batches_equal_select(
 def test_full_binlog_batch_contains_one_snapshot_sub_batch(
     mirrored: MirroredDatabase, taken: list[SubBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with killed_behind(2, monkeypatch):
+    with killed_after(2, monkeypatch):
         mirrored.run()
     mirrored.execute(*["UPDATE small SET v = v + 1"] * 5_000)
     taken.clear()
@@ -124,7 +124,7 @@ def test_tables_equal_select_after_a_kill_between_snapshot_sub_batches(
     checkpoint = next(checkpoints)
     for number in (2, 3, 5):
         # Batch 0 and the first chunk are separate sub-batches.
-        with killed_behind(number, monkeypatch):
+        with killed_after(number, monkeypatch):
             mirrored.run(checkpoint)
         work()
         if number == 5:

@@ -179,7 +179,7 @@ def test_kill_at_each_commit_of_a_reload_loses_nothing(
             f"REPLACE INTO t VALUES (0, 'zero', {number}), (9, 'nine', {number})",
             "UPDATE t SET v = 'x' WHERE id = 2",
             "ALTER TABLE t DROP PARTITION p0",
-            f"INSERT INTO t VALUES ({10 + number}, 'behind', 6)",
+            f"INSERT INTO t VALUES ({10 + number}, 'after', 6)",
             "ALTER TABLE t REMOVE PARTITIONING",
             f"INSERT INTO t VALUES (1, 'one', {number}), (2, 'two', {number})",
         )

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from helpers.mirrors.change_logs import change_log_of, log_of
 from helpers.mirrors.delta_mirrors import MirroredDatabase
-from helpers.mirrors.mirror_steps import killed_behind, with_short_steps
+from helpers.mirrors.mirror_steps import killed_after, with_short_steps
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import own_kind
 
@@ -67,9 +67,9 @@ def _shop(spark: SparkSession, server: Server, folder: Path, *, is_log: bool) ->
     return mirrored
 
 
-def _insert(mirrored: MirroredDatabase, first: int, behind: int) -> None:
+def _insert(mirrored: MirroredDatabase, first: int, end: int) -> None:
     """Insert rows in transactions so large that some are read before the last ones are written."""
-    for number in range(first, behind):
+    for number in range(first, end):
         rows = ", ".join(f"({row})" for row in range(number * _ROWS, (number + 1) * _ROWS))
         mirrored.execute(f"INSERT INTO t VALUES {rows}")
 
@@ -127,7 +127,7 @@ def test_restored_server_that_lost_a_part_of_a_batch_stops_the_table(  # noqa: P
     server.execute("FLUSH LOGS")
     _insert(mirrored, 0, 20)
     end = server.position()
-    with killed_behind(2, monkeypatch):
+    with killed_after(2, monkeypatch):
         mirrored.run()
     before = DeltaTable(where(mirrored)).to_pyarrow_table()
     assert before.num_rows == 2 * _ROWS

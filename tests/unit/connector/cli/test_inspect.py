@@ -74,9 +74,9 @@ def test_tables_option_selects_rows_with_their_transactions_and_ddl() -> None:
 
 def test_start_and_stop_position_limit_the_events_shown() -> None:
     whole = objects(TRANSACTIONS)
-    first, behind = (whole[at]["tx_pos"] for at in (6, 20))
-    part = objects(TRANSACTIONS, "--start-position", first, "--stop-position", behind)
-    assert part == [each for each in whole if first <= each["pos"] < behind]
+    first, end = (whole[at]["tx_pos"] for at in (6, 20))
+    part = objects(TRANSACTIONS, "--start-position", first, "--stop-position", end)
+    assert part == [each for each in whole if first <= each["pos"] < end]
 
 
 def test_stop_and_start_datetime_split_the_events_shown() -> None:
@@ -151,9 +151,9 @@ def test_unreadable_file_gives_a_one_line_error_after_the_readable_events(
     path = make(tmp_path)
     shown = inspect(path, *form)
     assert shown.exit_code == 1
-    (told,) = shown.stderr.splitlines()
-    assert told.startswith(error)
-    assert path.name in told
+    (line,) = shown.stderr.splitlines()
+    assert line.startswith(error)
+    assert path.name in line
     if make is damaged and not form:
         whole = inspect(TRANSACTIONS).stdout.splitlines()
         lines = shown.stdout.splitlines()
@@ -178,9 +178,9 @@ def test_inspect_with_wrong_argument_gives_a_one_line_error(
 ) -> None:
     shown = inspect(*arguments)
     assert shown.exit_code == 2
-    (told,) = shown.stderr.splitlines()
-    assert told.startswith("OptionError: ")
-    assert error in told
+    (line,) = shown.stderr.splitlines()
+    assert line.startswith("OptionError: ")
+    assert error in line
 
 
 @pytest.mark.parametrize("flag", ["--start-position", "--stop-position"])
@@ -192,9 +192,9 @@ def test_inspect_rejects_a_negative_position(flag: str) -> None:
 
 def test_report_option_writes_html_and_prints_nothing_without_stats(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    (told,) = objects(TRANSACTIONS, "--stats", "--report", page)
-    assert told["transactions"] > 20
-    assert f"<b>{told['transactions']}</b>" in page.read_text(encoding="utf-8")
+    (statistics,) = objects(TRANSACTIONS, "--stats", "--report", page)
+    assert statistics["transactions"] > 20
+    assert f"<b>{statistics['transactions']}</b>" in page.read_text(encoding="utf-8")
     assert inspect(TRANSACTIONS, "--report", page).stdout == ""
 
 

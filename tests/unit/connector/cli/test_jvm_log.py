@@ -55,13 +55,13 @@ def _fails(line: str) -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_subprocess_stderr_is_forwarded_and_never_blocks_the_process(*, fails: bool) -> None:
-    told: list[str] = []
-    tell: Callable[[str], None] = _fails if fails else told.append
-    with jvm_lines_to(tell):
+    lines: list[str] = []
+    log: Callable[[str], None] = _fails if fails else lines.append
+    with jvm_lines_to(log):
         # More than a pipe holds.
         code = "import sys\nfor n in range(30000): print('line', n, file=sys.stderr)"
         process = subprocess.Popen([sys.executable, "-c", code])
     assert process.wait(patience(60)) == 0
     if not fails:
-        wait_until(lambda: len(told) == 30000, "all lines are told")
-        assert told[-1] == "line 29999"
+        wait_until(lambda: len(lines) == 30000, "all lines are logged")
+        assert lines[-1] == "line 29999"

@@ -110,9 +110,9 @@ def test_batches_with_rows_or_end_of_snapshot_print_one_line_each(
     with Lines(as_json) as lines:
         for upto in (1, 2, 2, 4, 5):
             lines.show(MirrorProgress(table, tuple(batches[:upto])))
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     # Batch 2 has no rows, and ends the snapshot.
-    assert [(each["batch"], each["tables_in_snapshot"]) for each in told] == [
+    assert [(each["batch"], each["tables_in_snapshot"]) for each in objects] == [
         (1, 1),
         (2, 0),
         (4, 0),

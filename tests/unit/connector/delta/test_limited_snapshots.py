@@ -63,10 +63,10 @@ def mirrored(tmp_path: Path) -> TableBatches:
 def test_key_change_with_rows_outside_snapshot_condition_stops_the_table(
     mirrored: TableBatches,
 ) -> None:
-    told = change("ddl", 150, query=ALTER)
+    statement = change("ddl", 150, query=ALTER)
     versions = [(4, BEFORE), (160, WIDER)]
     with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
-        mirrored.batch(170, told, versions=versions, load=pending(160))
+        mirrored.batch(170, statement, versions=versions, load=pending(160))
     assert mirrored.rows() == [(2, 2)]
 
 
@@ -75,8 +75,8 @@ def test_added_key_with_rows_outside_snapshot_condition_stops_the_table(tmp_path
     answers(mirrored)
     brought = change("c", 120, {"id": 2, "v": 2})
     mirrored.batch(140, brought, versions=[(4, KEYLESS)], load=DONE)
-    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(170, told, versions=[(4, KEYLESS)], load=pending(160))
+    statement = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(170, statement, versions=[(4, KEYLESS)], load=pending(160))
     with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
         mirrored.batch(200, versions=[(4, KEYLESS), (180, BEFORE)], load=pending(160))
     assert mirrored.rows() == [(2, 2)]
@@ -98,8 +98,8 @@ def test_key_change_without_earlier_rows_is_allowed_under_snapshot_condition(
     mirrored = TableBatches(tmp_path)
     answers(mirrored)
     mirrored.batch(140, versions=[(4, BEFORE)], load=SnapshotState(pending=pending(1).pending))
-    told = change("ddl", 150, query=ALTER)
-    mirrored.batch(170, told, versions=[(4, BEFORE), (160, WIDER)], load=pending(160))
+    statement = change("ddl", 150, query=ALTER)
+    mirrored.batch(170, statement, versions=[(4, BEFORE), (160, WIDER)], load=pending(160))
     mirrored.batch(300, row(300, id=100, v=5, w=7), versions=[(4, WIDER)], load=chunk())
     assert mirrored.rows() == [(100, 5, 7)]
 

@@ -44,8 +44,8 @@ def test_reload_by_changed_key_leaves_one_row_per_new_key_value(
     mirrored: TableBatches, *, is_restarted: bool
 ) -> None:
     gone = change("d", 150, {"id": 2, "v": 5})
-    told = change("ddl", 160, query="ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
-    mirrored.batch(200, gone, told, versions=[(4, BY_ID), (170, BY_V)], load=DONE)
+    statement = change("ddl", 160, query="ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+    mirrored.batch(200, gone, statement, versions=[(4, BY_ID), (170, BY_V)], load=DONE)
     if is_restarted:
         mirrored.again()
     loaded = change("r", 250, {"id": 1, "v": 5}, row=-1)

@@ -58,8 +58,8 @@ def test_key_added_while_keyless_snapshot_is_pending_completes_snapshot_by_key(
     mirrored: TableBatches,
 ) -> None:
     mirrored.batch(140, created(110, 1, 1), created(120, 1, 1), versions=[(4, KEYLESS)], load=DONE)
-    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
+    statement = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, statement, versions=[(4, KEYLESS)], load=pending(160))
     changes = change("d", 165, {"id": 1, "v": 1}), created(175, 7, 7)
     mirrored.batch(200, *changes, versions=[(4, KEYLESS), (170, BY_ID)], load=pending(160))
     assert mirrored.rows() == [(7, 7)]
@@ -74,8 +74,8 @@ def test_snapshot_by_key_ahead_of_the_binlog_completes_once_key_is_reached(
     mirrored: TableBatches,
 ) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
-    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
+    statement = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, statement, versions=[(4, KEYLESS)], load=pending(160))
     mirrored.batch(170, loaded(300, 1, 1), versions=[(4, KEYLESS)], load=read(160))
     mirrored.again()
     mirrored.batch(200, versions=[(4, KEYLESS), (180, BY_ID)], load=pending(180))
@@ -88,8 +88,8 @@ def test_snapshot_by_key_without_a_later_key_in_the_binlog_stops_the_table(
     mirrored: TableBatches,
 ) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
-    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
+    statement = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, statement, versions=[(4, KEYLESS)], load=pending(160))
     mirrored.batch(170, loaded(170, 1, 1), versions=[(4, KEYLESS)], load=read(160))
     with pytest.raises(MirrorError, match="read by a key"):
         mirrored.batch(200, versions=[(4, KEYLESS)], load=DONE)

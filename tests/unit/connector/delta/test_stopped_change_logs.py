@@ -69,7 +69,7 @@ def test_reload_resumes_stopped_change_log_with_one_reset(
     assert [op for op, _ in logged.ops()] == ["c", "reset", "r", "c"]
 
 
-def _behind_an_older_checkpoint(logged: LogBatches) -> None:
+def _restart_after_older_checkpoint(logged: LogBatches) -> None:
     """Restore a checkpoint that is four batches older than the change log."""
     logged.batch(100)
     kept = (logged.number, logged.start, logged.state)
@@ -80,7 +80,7 @@ def _behind_an_older_checkpoint(logged: LogBatches) -> None:
 
 
 def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatches) -> None:
-    _behind_an_older_checkpoint(logged)
+    _restart_after_older_checkpoint(logged)
     logged.batch(150, change_row("c", 104, 4), change_row("c", 150, 5), fails=True)
     logged.again()
     logged.batch(160, change_row("c", 160, 6))
@@ -90,7 +90,7 @@ def test_change_log_stopped_under_older_checkpoint_stays_stopped(logged: LogBatc
 
 def test_reload_under_older_checkpoint_is_appended_to_change_log(logged: LogBatches) -> None:
     """Its batch number and position are already in the change log, but not its snapshot."""
-    _behind_an_older_checkpoint(logged)
+    _restart_after_older_checkpoint(logged)
     logged.batch(101, change_row("c", 101, 1), load=_read(1, is_last=True, reload="again"))
     assert [op for op, _ in logged.ops()].count("reset") == 1
 

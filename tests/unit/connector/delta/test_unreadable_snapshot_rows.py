@@ -41,9 +41,9 @@ def state(
     left : the key after which rows are still to be read; "" for all rows, None for no rows.
     chunk : the key after which the batch's chunk begins; () is the beginning of the table.
     """
-    behind: Bound | None = (left,) if left else None
+    after: Bound | None = (left,) if left else None
     return SnapshotState(
-        pending=() if left is None else (TableSnapshotState(NAME, "key", behind),),
+        pending=() if left is None else (TableSnapshotState(NAME, "key", after),),
         chunks=() if chunk is None else (Chunk(NAME, "key", chunk or None, None),),
         high_watermarks={} if high_watermarks is None else {NAME: (1, high_watermarks)},
         invalidated_at={} if lost is None else {NAME: (1, lost)},

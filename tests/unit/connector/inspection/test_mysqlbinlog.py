@@ -81,41 +81,41 @@ def inspected(path: Path) -> Iterator[list[InspectedRow]]:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_inspected_rows_and_values_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
-    mine = [*inspected(path)]
-    assert len(mine) == len(printed)
+    found = [*inspected(path)]
+    assert len(found) == len(printed)
     is_cut, compared = False, 0
-    for statement, rows in zip(mine, printed, strict=True):
+    for statement, rows in zip(found, printed, strict=True):
         left = deque(statement)
-        for theirs in rows:
+        for printed_row in rows:
             event, verb, table, row = left.popleft()
-            assert (verb, table) == (theirs.verb, theirs.table)
-            compared += _compare(row, theirs)
-            while theirs.is_cut and left and left[0].event == event:
+            assert (verb, table) == (printed_row.verb, printed_row.table)
+            compared += _compare(row, printed_row)
+            while printed_row.is_cut and left and left[0].event == event:
                 left.popleft()
-            is_cut = is_cut or theirs.is_cut
+            is_cut = is_cut or printed_row.is_cut
         assert not left
     assert is_cut == (path.name in CUT)
-    assert compared or not mine
+    assert compared or not found
 
 
 def _compare(row: Row, printed: PrintedRow) -> int:
     """Compare the values that both have; return their number."""
     count = 0
     for side, cells in (("WHERE", row.before), ("SET", row.after)):
-        theirs = {value.column: value for value in printed.images.get(side, ())}
+        printed_row = {value.column: value for value in printed.images.get(side, ())}
         if cells is None:
-            assert not theirs
+            assert not printed_row
             continue
-        mine = {cell.at + 1: cell for cell in cells}
+        found = {cell.at + 1: cell for cell in cells}
         diffs = {at + 1: diff for at, diff in row.diffs.items()} if side == "SET" else {}
-        assert theirs.keys() <= mine.keys() | diffs.keys()
-        assert printed.is_cut or mine.keys() | diffs.keys() == theirs.keys()
-        for column, value in theirs.items():
+        assert printed_row.keys() <= found.keys() | diffs.keys()
+        assert printed.is_cut or found.keys() | diffs.keys() == printed_row.keys()
+        for column, value in printed_row.items():
             if column in diffs:
                 calls = diffs_text(f"@{column}", diffs[column])
                 assert value.text.decode().replace(" ", "") == calls.replace(" ", "")
             else:
-                count += _assert_same(mine[column], value)
+                count += _assert_same(found[column], value)
     return count
 
 
@@ -181,33 +181,33 @@ def _unescaped(text: bytes) -> bytes:
 
 def _assert_same_json(cell: Cell, text: bytes) -> bool:
     shown = _unescaped(text)
-    mine = json.loads(cell.json, parse_int=Number, parse_float=Number)
-    if isinstance(mine, str) and not isinstance(mine, Number):
+    found = json.loads(cell.json, parse_int=Number, parse_float=Number)
+    if isinstance(found, str) and not isinstance(found, Number):
         # mysqlbinlog prints a string without its quotes.
-        assert mine.encode() == shown
+        assert found.encode() == shown
         return True
     try:
-        theirs = json.loads(shown, parse_int=Number, parse_float=Number, strict=False)
+        printed_row = json.loads(shown, parse_int=Number, parse_float=Number, strict=False)
     except ValueError:
         # Binary strings are printed raw.
         return False
-    if theirs is None or mine is None:
-        assert theirs is mine
+    if printed_row is None or found is None:
+        assert printed_row is found
     else:
-        assert json_token(theirs) == json_token(mine)
+        assert json_token(printed_row) == json_token(found)
     return True
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_inspected_row_counts_per_table_equal_those_of_mysqlbinlog(path: Path) -> None:
     printed = printed_statements(path)
-    theirs = Counter((row.verb, row.table) for rows in printed for row in rows)
+    printed_counts = Counter((row.verb, row.table) for rows in printed for row in rows)
     source = BinlogFiles([str(path)])
     entries = Entries(source)
     texts = (text for entry in entries for text in statements(entries, entry))
-    found = (re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) (.*)$", text) for text in texts)
-    mine = Counter((each[1], each[2]) for each in found if each is not None)
+    matches = (re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) (.*)$", text) for text in texts)
+    found = Counter((each[1], each[2]) for each in matches if each is not None)
     if path.name in CUT:
-        assert theirs <= mine
+        assert printed_counts <= found
     else:
-        assert theirs == mine
+        assert printed_counts == found

@@ -32,11 +32,11 @@ ALL = Selection()
 def numbers(
     *paths: Path, implementation: Implementation = "c", selection: Selection = ALL
 ) -> LogStatistics:
-    told = LogStatistics()
+    statistics = LogStatistics()
     source = BinlogFiles([*map(str, paths)])
     with using(implementation):
-        collect(source, selection, lambda: Entries(source), told)
-    return told
+        collect(source, selection, lambda: Entries(source), statistics)
+    return statistics
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -108,9 +108,9 @@ def test_statistics_count_only_transactions_with_rows_of_selected_tables(
     busy: Path, implementation: Implementation
 ) -> None:
     selection = Selection(TableFilter.parse("*.orders"))
-    told = numbers(busy, implementation=implementation, selection=selection)
-    assert (told.transactions, told.rows) == (2, 4)
-    assert list(told.tables) == [("d", "orders")]
+    statistics = numbers(busy, implementation=implementation, selection=selection)
+    assert (statistics.transactions, statistics.rows) == (2, 4)
+    assert list(statistics.tables) == [("d", "orders")]
 
 
 def test_statistics_of_a_damaged_log_count_up_to_the_damage(busy: Path, tmp_path: Path) -> None:
@@ -118,11 +118,11 @@ def test_statistics_of_a_damaged_log_count_up_to_the_damage(busy: Path, tmp_path
     content[-10] ^= 1
     damaged = tmp_path / "damaged.000001"
     damaged.write_bytes(content)
-    told = LogStatistics()
+    statistics = LogStatistics()
     source = BinlogFiles([str(damaged)])
     with pytest.raises(ChecksumError, match="damaged"):
-        collect(source, ALL, lambda: Entries(source), told)
-    assert told.transactions == 3
+        collect(source, ALL, lambda: Entries(source), statistics)
+    assert statistics.transactions == 3
 
 
 @pytest.mark.parametrize("implementation", ["c", "python"])
@@ -137,8 +137,10 @@ def test_transaction_cut_off_by_a_crash_does_not_continue_in_the_next_file(
     second.begin(gtid=2)
     second.rows(7, "t", 1)
     second.xid()
-    told = numbers(first.write(tmp_path), second.write(tmp_path), implementation=implementation)
-    assert [(each.file, each.rows) for each in told.largest] == [("mysql-bin.000002", 1)]
+    statistics = numbers(
+        first.write(tmp_path), second.write(tmp_path), implementation=implementation
+    )
+    assert [(each.file, each.rows) for each in statistics.largest] == [("mysql-bin.000002", 1)]
 
 
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"
@@ -150,14 +152,14 @@ def test_hostile_table_name_is_escaped_in_report_and_terminal(tmp_path: Path) ->
     log.begin()
     log.rows(7, HOSTILE, 1)
     log.xid()
-    told = numbers(log.write(tmp_path))
-    assert list(told.tables) == [("d", HOSTILE)]
-    page = report_page(told)
+    statistics = numbers(log.write(tmp_path))
+    assert list(statistics.tables) == [("d", HOSTILE)]
+    page = report_page(statistics)
     assert "<script" not in page
     assert "alert(1)" in page
-    for shown in (page, *statistics_text(told)):
+    for shown in (page, *statistics_text(statistics)):
         assert "\x1b" not in shown
-    assert json.loads(statistics_json(told))["tables"][0]["table"] == HOSTILE
+    assert json.loads(statistics_json(statistics))["tables"][0]["table"] == HOSTILE
 
 
 def test_html_report_has_no_scripts_and_no_external_resources() -> None:
@@ -169,10 +171,10 @@ def test_html_report_has_no_scripts_and_no_external_resources() -> None:
 
 
 def test_a_log_without_transactions_has_a_report() -> None:
-    told = numbers(DATA / "binlogs57" / "rotations.005.binlog")
-    assert told.transactions == 0
-    assert report_page(told).startswith("<!DOCTYPE html>")
-    assert next(iter(statistics_text(told))) == "# rotations.005.binlog"
+    statistics = numbers(DATA / "binlogs57" / "rotations.005.binlog")
+    assert statistics.transactions == 0
+    assert report_page(statistics).startswith("<!DOCTYPE html>")
+    assert next(iter(statistics_text(statistics))) == "# rotations.005.binlog"
 
 
 def test_gaps_bursts_and_timeline_are_computed_from_event_times(tmp_path: Path) -> None:
@@ -184,11 +186,14 @@ def test_gaps_bursts_and_timeline_are_computed_from_event_times(tmp_path: Path) 
         log.add(EventType.QUERY_EVENT, query_body("BEGIN"))
         log.rows(7, "t", 1, 2)
         log.xid()
-    told = numbers(log.write(tmp_path))
-    assert (told.first, told.last) == (1000, 2_000_000)
-    assert [(gap.seconds, gap.after) for gap in told.gaps] == [(1_998_992, 1008), (7, 1000)]
-    assert [(each.time, each.transactions) for each in told.busiest][:2] == [(1000, 3), (1007, 1)]
-    assert [(each.time, each.rows) for each in told.timeline] == [
+    statistics = numbers(log.write(tmp_path))
+    assert (statistics.first, statistics.last) == (1000, 2_000_000)
+    assert [(gap.seconds, gap.after) for gap in statistics.gaps] == [(1_998_992, 1008), (7, 1000)]
+    assert [(each.time, each.transactions) for each in statistics.busiest][:2] == [
+        (1000, 3),
+        (1007, 1),
+    ]
+    assert [(each.time, each.rows) for each in statistics.timeline] == [
         (1000, 6),
         (1007, 2),
         (1008, 2),

@@ -150,12 +150,12 @@ GAPS: list[tuple[str, list[File], str]] = [
         "a ROTATE to b.000003, which is missing",
     ),
     (
-        "behind a crash",
+        "after a crash",
         [numbered(2, None), numbered(4, None)],
         "so only b.000003 can follow; found b.000004",
     ),
     (
-        "behind a stop",
+        "after a stop",
         [File("b.2", stops=True), File("b.4")],
         (
             "b.2 ends without a ROTATE (its server stopped or crashed there, or the file was copied"

@@ -258,8 +258,8 @@ def test_statement_scan_keeps_every_statement_rotate_and_format_event(
     # The scan must not skip the first event at or after the requested end.
     for event in everything[:: len(everything) // 9]:
         end = log.position(event.file, event.start)
-        behind = [each for each in everything if log.position(each.file, each.start) >= end]
+        following = [each for each in everything if log.position(each.file, each.start) >= end]
         for each in statement_events(log, begin, end):
             if log.position(each.file, each.start) >= end:
-                assert each == behind[0]
+                assert each == following[0]
                 break

@@ -167,7 +167,7 @@ DISORDER: dict[str, list[tuple[int, list[int]]]] = {
     "a long statement rotated the log": [
         (1000, [1010]), (2000, [2000, 2065, 2074, 2000]), (2000, []),
     ],
-    "long statements rotated the log, one behind the other": [
+    "long statements rotated the log, one after the other": [
         (1000, [1010]), (2000, [2000, 2065, 2074, 2000]), (2000, [2001]), (2001, []),
     ],
     "the clock was set back by hours": [(1000, [10_000, 19_000]), (2000, [2010, 12_000])],

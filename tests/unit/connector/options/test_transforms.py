@@ -62,7 +62,7 @@ def test_transforms_hash_differs_for_each_option_and_hides_the_secret() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "error"),
     [
         ({"maskColumns": "email"}, "expected a JSON object of columns and masks"),
         ({"maskColumns": '{"a.b.c": "hash", "a.b.c": "redact"}'}, "expected a JSON object"),
@@ -87,11 +87,11 @@ def test_transforms_hash_differs_for_each_option_and_hides_the_secret() -> None:
     ],
 )
 def test_invalid_transform_options_are_rejected_without_showing_the_secret(
-    more: dict[str, str], told: str
+    more: dict[str, str], error: str
 ) -> None:
     with pytest.raises(OptionError) as caught:
         options(**more)
-    assert told in str(caught.value)
+    assert error in str(caught.value)
     assert SECRET not in str(caught.value)
     assert "S3CRET" not in str(caught.value)
     assert caught.value.__context__ is None

@@ -223,11 +223,11 @@ def test_file_cut_anywhere_gives_the_rows_up_to_its_last_boundary(
         _, rows = cut(path, target, tables="d.t")
         count = TAIL if length == len(data) else TAIL - 1
         assert values(rows) == [f'{{"a":{n}}}' for n in range(count)]
-        told = [record.message for record in caplog.records]
+        messages = [record.message for record in caplog.records]
         if is_whole:
-            assert told == []
+            assert messages == []
         else:
-            (message,) = told
+            (message,) = messages
             assert f"{log.file} ends inside " in message
             assert message.endswith(f"at the last boundary before it, {log.file}:{begin}")
 

@@ -49,7 +49,7 @@ def test_range_limit_applies_to_the_file_with_the_number_of_the_end(copies: File
 
 def test_range_end_past_the_end_of_its_file_is_rejected(copies: FileLog) -> None:
     first, second = copies.begins()
-    behind = Position(2, copies.end().pos + 1, "mysql-bin.000002")
+    past_end = Position(2, copies.end().pos + 1, "mysql-bin.000002")
     with pytest.raises(InvalidPositionError, match=r"the binlog ends at b\.binlog"):
-        list(events_between(copies, second, behind))
+        list(events_between(copies, second, past_end))
     assert list(events_between(copies, first, first)) == []

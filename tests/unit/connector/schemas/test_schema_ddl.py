@@ -149,5 +149,8 @@ def test_recorded_log_from_its_third_file_with_schema_ddl_gives_the_same_rows(
     found = rows(path=str(tmp_path / "*.binlog"), tables="*.*", payload="json", schemaDdl=str(ddl))
     expected = [row for row in whole if row["seq"]["file"] >= 3]
     assert len(found) == len(expected) > 0
-    for mine, theirs in zip(found, expected, strict=True):
-        assert (mine["after"], mine["before"]) == (theirs["after"], theirs["before"])
+    for found_row, expected_row in zip(found, expected, strict=True):
+        assert (found_row["after"], found_row["before"]) == (
+            expected_row["after"],
+            expected_row["before"],
+        )

@@ -91,12 +91,14 @@ def test_span_after_ddl_starts_with_its_schemas_and_pending_xa() -> None:
     """A task that fetches the span starts there and needs the XA that is prepared there."""
     log = new_log(granularity=100_000)
     log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, captured=False)
-    behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
-    log.buffer.boundary(behind, 10, captured=False)
+    boundary_state = BoundaryState(
+        at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",)
+    )
+    log.buffer.boundary(boundary_state, 10, captured=False)
     log.here = at(114)
     log.transaction(100)
     (span,) = log.buffer.finished()
-    assert span.start == behind
+    assert span.start == boundary_state
     assert (span.end.position, span.log_bytes) == (at(214), 100)
 
 
@@ -294,7 +296,7 @@ def test_buffer_has_no_spans_between_unknown_boundaries() -> None:
     log = new_log(granularity=150)
     ends = [log.transaction(100) for _ in range(4)]
     assert log.buffer.last_boundary_within(at(4), None) == mark(ends[3])
-    assert log.buffer.spans(at(4), at(505)) is None, "behind the tip"
+    assert log.buffer.spans(at(4), at(505)) is None, "after the tip"
     assert log.buffer.spans(at(4), ends[0]) is None, "inside a span"
     assert log.buffer.spans(ends[0], ends[3]) is None, "from inside a span"
     assert log.buffer.spans(ends[1], ends[1]) == []

@@ -40,8 +40,8 @@ class Stretch:
         self.kept_until = array("q", accumulate(sizes, initial=0))
         self.kept_bytes = self.kept_until[-1]
 
-    def pack_transactions(self, first: int, behind: int) -> PackedEvents | None:
-        kept = [event for n in range(first, behind) for event in self.events(n)]
+    def pack_transactions(self, first: int, end: int) -> PackedEvents | None:
+        kept = [event for n in range(first, end) for event in self.events(n)]
         if not kept:
             return None
         return PackedEvents(pack_events(kept)[0], kept[-1].end)

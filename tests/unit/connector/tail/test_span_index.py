@@ -36,12 +36,12 @@ def test_span_index_lookups_equal_a_linear_search(
             assert index.index_after(span.end.position) == n + 1
             assert index.index_after(span.end.position._replace(pos=span.end.position.pos - 1)) == n
         for begin in range(0, len(spans) + 1, 7):
-            behind = begin
+            expected_end = begin
             for end in range(begin, len(spans) + 1):
                 part = spans[begin:end]
                 if sum(s.log_bytes for s in part) <= most_bytes and (
                     sum(s.rows for s in part) <= most_rows
                 ):
-                    behind = end
-            assert index.within(begin, most_bytes, most_rows) == behind
+                    expected_end = end
+            assert index.within(begin, most_bytes, most_rows) == expected_end
             assert index.within(begin, None, None) == len(spans)

@@ -205,7 +205,7 @@ WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogEr
         "FORMAT_DESCRIPTION_EVENT comes inside a transaction",
     ),
     (
-        "file ends behind gtid",
+        "file ends after gtid",
         lambda log: log.add(T.GTID_LOG_EVENT, bytes(25)).rotate("b.000002"),
         MalformedEventError,
         "ROTATE_EVENT comes inside a transaction",

@@ -132,25 +132,25 @@ def test_kernel_scan_of_a_socket_stream_matches_python() -> None:
     raws = log.raws
     data = framed(raws) + b"\x01\x00\x00\x00\xfe"
     expected = by_both(data, EventReader(FILE, 4), EventFilter(captures), packets=True)
-    ours, theirs = socket.socketpair()
+    reader, writer = socket.socketpair()
 
     def send() -> None:
         sizes = random.Random(3)
-        with theirs:
+        with writer:
             at = 0
             while at < len(data):
                 size = sizes.choice([1, 7, 100, 5000, 70_000])
-                theirs.sendall(data[at : at + size])
+                writer.sendall(data[at : at + size])
                 at += size
 
     peer = threading.Thread(target=send)
     peer.start()
-    with ours:
-        ours.settimeout(20)
-        stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF, at_end=lambda: None)
+    with reader:
+        reader.settimeout(20)
+        stream = DumpStream(reader, "h:1", FILE, 4, ChecksumAlgorithm.OFF, at_end=lambda: None)
         found = by_scan(stream, EventReader(FILE, 4), EventFilter(captures))
     peer.join()
-    assert found.told == expected.told
+    assert found.reported == expected.reported
     assert found.left < 20
 
 
@@ -209,7 +209,7 @@ def test_scan_run_ends_after_the_first_rows_event_at_the_requested_position() ->
     log = LogBuilder().format_description().begin().rows(1, "t", 1)
     for n in range(100):
         log.rows(1, "t", n)
-    found = compare(b"".join(log.raws), packets=False, capacity=1 << 9, ask_every=1000)
+    found = compare(b"".join(log.raws), packets=False, capacity=1 << 9, pause_every=1000)
     asked = [run.end for run in found.runs if run.rows_end]
     rows_ends = [
         event.end for event in log.events() if event.type == T.WRITE_ROWS_EVENT and event.end > 900

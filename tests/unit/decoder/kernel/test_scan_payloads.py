@@ -70,11 +70,11 @@ def test_wrong_decompressed_size_stops_the_scan_before_its_transaction(
     log = LogBuilder().format_description()
     for number in range(before):
         in_payload(log, number + 1, payload_body(WHOLE))
-    behind = log.pos
+    payload_end = log.pos
     in_payload(log, 9, payload_body(WHOLE, size=size))
     found = scanned(log)
     assert found.stop in ("odd", "full")
-    assert found.pos <= behind
+    assert found.pos <= payload_end
 
 
 def test_scan_run_with_a_payload_stays_within_the_inline_bytes_of_a_task() -> None:

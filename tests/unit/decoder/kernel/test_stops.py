@@ -340,10 +340,10 @@ def test_truncated_block_raises_malformed_event_error(cut: int) -> None:
     # After a statement row, where the Python decoder reads the events.
     log = RowLog()
     log.add(EventType.QUERY_EVENT, query_body("truncate table t"))
-    (behind,) = pack_events(ints(1, log=log).events)
+    (event,) = pack_events(ints(1, log=log).events)
     statements = Parity([T], Payloads("json"), statement_rows=truncates)
     with pytest.raises(MalformedEventError, match="cut short"):
-        raise statements.kernel([behind._replace(data=behind.data[:-cut])]).error or AssertionError
+        raise statements.kernel([event._replace(data=event.data[:-cut])]).error or AssertionError
     # Event lengths below that of a header, and one beyond the block.
     for length in (0, 18, 1 << 31):
         data = bytearray(block.data)

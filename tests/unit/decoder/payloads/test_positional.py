@@ -58,16 +58,16 @@ def test_rows_without_a_schema_equal_rows_with_one(scenario: str) -> None:
     made = decoder([], file_ordinal=captured_ordinal, positional=True)
     found = list(rows_of(made.decode(events)))
     assert len(found) == len(named) > 0
-    for mine, theirs in zip(found, named, strict=True):
-        assert (mine["op"], mine["seq"]) == (theirs["op"], theirs["seq"])
-        if mine["op"] != "t":
-            assert mine["source"]["key"] is None
+    for found_row, named_row in zip(found, named, strict=True):
+        assert (found_row["op"], found_row["seq"]) == (named_row["op"], named_row["seq"])
+        if found_row["op"] != "t":
+            assert found_row["source"]["key"] is None
         for side in ("before", "after"):
-            if theirs[side] is None:
-                assert mine[side] is None
+            if named_row[side] is None:
+                assert found_row[side] is None
                 continue
-            one, other = _exact(mine[side]), _exact(theirs[side])
-            table = columns[theirs["table"]]
+            one, other = _exact(found_row[side]), _exact(named_row[side])
+            table = columns[named_row["table"]]
             assert list(one) == [f"@{at + 1}" for at in range(len(table))]
             for at, column in enumerate(table):
                 assert same(other[column.name], one[f"@{at + 1}"], column), (column, one)

@@ -20,7 +20,7 @@ BEFORE = _table(ID, V, N)
 
 
 @pytest.mark.parametrize(
-    ("after", "told", "expected"),
+    ("after", "statement", "expected"),
     [
         ((ID, V, N, C("x", "int")), None, {"id": "id", "v": "v", "n": "n"}),
         ((ID, V, C("m", "int")), None, {"id": "id", "v": "v", "n": "m"}),
@@ -34,13 +34,13 @@ BEFORE = _table(ID, V, N)
     ],
 )
 def test_columns_of_a_changed_table_map_to_their_new_names(
-    after: tuple[C, ...], told: str | None, expected: dict[str, str]
+    after: tuple[C, ...], statement: str | None, expected: dict[str, str]
 ) -> None:
-    assert renamed(BEFORE, _table(*after), told) == expected
+    assert renamed(BEFORE, _table(*after), statement) == expected
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "statement"),
     [
         # No statement shows which new column is which old one.
         ((ID, C("a", "varchar", 20, charset="utf8mb4"), C("b", "int")), None),
@@ -66,7 +66,7 @@ def test_columns_of_a_changed_table_map_to_their_new_names(
     ],
 )
 def test_column_changes_of_uncertain_effect_raise_cannot_follow_error(
-    after: tuple[C, ...], told: str | None
+    after: tuple[C, ...], statement: str | None
 ) -> None:
     with pytest.raises(CannotFollowError):
-        renamed(BEFORE, _table(*after), told)
+        renamed(BEFORE, _table(*after), statement)

@@ -195,12 +195,12 @@ def test_captured_create_tables_parse_to_the_columns_shown_by_the_server() -> No
             if name in altered or name not in created:
                 left_out |= {name} if scenario["database"] not in OF_DDL else set()
                 continue
-            ours = created[name].columns
-            theirs = [shown(column) for column in table["columns"]]
-            assert list(map(without_labels, ours)) == list(map(without_labels, theirs))
+            followed = created[name].columns
+            on_server = [shown(column) for column in table["columns"]]
+            assert list(map(without_labels, followed)) == list(map(without_labels, on_server))
             # information_schema uses three-byte utf8, so the server shows ? for an emoji.
-            labels = [tuple(label.replace("😀", "?") for label in each.labels) for each in ours]
-            assert labels == [each.labels for each in theirs]
+            labels = [tuple(label.replace("😀", "?") for label in each.labels) for each in followed]
+            assert labels == [each.labels for each in on_server]
             keys = {column["name"] for column in table["columns"] if column["key"] == "PRI"}
             assert set(created[name].primary_key) == keys
     assert left_out == {"b", "c", "plain", "pt", "swap_old", "tr"}

@@ -60,8 +60,10 @@ def test_table_charset_after_noop_convert_depends_on_the_server_version(
         after = altered(version, NUMBERS, CONVERT, "ALTER TABLE t ADD note TEXT")
         assert after.columns[-1].charset == default
     # The next statement with a character set makes it known again.
-    told = altered(version, NUMBERS, CONVERT, "ALTER TABLE t CHARACTER SET ucs2, ADD note TEXT")
-    assert (told.charset, told.columns[-1].charset) == ("ucs2", "ucs2")
+    altered_table = altered(
+        version, NUMBERS, CONVERT, "ALTER TABLE t CHARACTER SET ucs2, ADD note TEXT"
+    )
+    assert (altered_table.charset, altered_table.columns[-1].charset) == ("ucs2", "ucs2")
 
 
 @pytest.mark.parametrize("version", ["5.6.24-log", "5.7.9", "5.7.41-log", "8.0.36", ""])

@@ -77,7 +77,7 @@ def test_null_safe_equality_is_never_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         ("", "expected a column"),
         ("a =", "found the end"),
@@ -94,14 +94,14 @@ def test_null_safe_equality_is_never_unknown() -> None:
         ("a = 'cut", "that does not end"),
     ],
 )
-def test_malformed_condition_raises_schema_error_without_literals(text: str, told: str) -> None:
-    with pytest.raises(SchemaError, match=told) as caught:
+def test_malformed_condition_raises_schema_error_without_literals(text: str, error: str) -> None:
+    with pytest.raises(SchemaError, match=error) as caught:
         parse_condition(text)
     assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "error"),
     [
         ("z = 1", "no column `z`"),
         ("a = '1'", "expected a number"),
@@ -111,6 +111,6 @@ def test_malformed_condition_raises_schema_error_without_literals(text: str, tol
         ("f", "`f`"),
     ],
 )
-def test_condition_that_does_not_fit_its_table_raises_option_error(text: str, told: str) -> None:
-    with pytest.raises(OptionError, match=told):
+def test_condition_that_does_not_fit_its_table_raises_option_error(text: str, error: str) -> None:
+    with pytest.raises(OptionError, match=error):
         bind(parse_condition(text), TABLE)

@@ -97,9 +97,9 @@ def _equal(gone: pa.Table) -> Iterator[str]:
     """Yield conditions for a row to equal one of these in every column."""
     names = [name for name in gone.column_names if name != SEQ]
     for name in names:
-        ours, theirs = f"s.{quoted(name)}", f"t.{quoted(name)}"
-        yield f"({theirs} IS NOT DISTINCT FROM {ours})"
+        source, target = f"s.{quoted(name)}", f"t.{quoted(name)}"
+        yield f"({target} IS NOT DISTINCT FROM {source})"
         if pa.types.is_floating(gone.column(name).type):
             # The join treats 0 and -0 as equal.
-            yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
+            yield f"(CAST({target} AS VARCHAR) IS NOT DISTINCT FROM CAST({source} AS VARCHAR))"
     yield from pruning_conditions(gone, names, quoted)

@@ -27,11 +27,11 @@ def equality_conditions(rows: pa.Table) -> list[str]:
 
 def _equal(rows: pa.Table) -> Iterator[str]:
     for name in _columns(rows):
-        ours, theirs = f"s.{quoted(name)}", f"t.{quoted(name)}"
-        yield f"{theirs} <=> {ours}"
+        source, target = f"s.{quoted(name)}", f"t.{quoted(name)}"
+        yield f"{target} <=> {source}"
         if pa.types.is_floating(rows.column(name).type):
             # A join treats 0 and -0 as equal.
-            yield f"CAST({theirs} AS STRING) <=> CAST({ours} AS STRING)"
+            yield f"CAST({target} AS STRING) <=> CAST({source} AS STRING)"
 
 
 def _columns(rows: pa.Table) -> list[str]:

@@ -30,7 +30,7 @@ struct TransactionState {
     bool are_rows_seen = false;    // the next table map begins another statement
     bool is_ended = false;         // the last event ended a transaction
 
-    bool is_going_on() const { return is_in_group || is_named; }
+    bool in_progress() const { return is_in_group || is_named; }
 
     void gtid(bool begins = false) {
         *this = TransactionState();

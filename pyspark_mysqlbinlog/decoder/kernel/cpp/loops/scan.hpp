@@ -72,7 +72,7 @@ struct GtidRun {
 enum class ScanStop : uint8_t {
     More,   // the next event, or the rest of its transaction, has not arrived yet
     Odd,    // the next event, or one of its transaction, is for Python
-    Asked,  // after the requested position
+    Pause,  // after the requested position
     Full,   // enough was decompressed
 };
 
@@ -212,9 +212,9 @@ public:
     }
 
     // Inside a transaction. `ids` contains its announced tables; the arguments are the filter's
-    // state; `frame_waits`: GTID and BEGIN have not been passed on; ask_at: stop after the first
+    // state; `frame_waits`: GTID and BEGIN have not been passed on; pause_at: stop after the first
     // rows event that ends there or later.
-    void scan_group(bool frame_waits, bool text_waits, bool rows_seen, int64_t ask_at) {
+    void scan_group(bool frame_waits, bool text_waits, bool rows_seen, int64_t pause_at) {
         text_waits_ = text_waits;
         text_is_here_ = false;
         state_.begin();
@@ -231,8 +231,8 @@ public:
                         ++kept_rows_events_;
                     }
                     pass(event);
-                    if (pos_ >= ask_at) {
-                        stop_ = ScanStop::Asked;
+                    if (pos_ >= pause_at) {
+                        stop_ = ScanStop::Pause;
                         return;
                     }
                     break;
@@ -552,13 +552,13 @@ private:
         TransactionState& state = transaction.state;
         switch (event.kind) {
             case Kind::Gtid:
-                if (state.is_going_on()) return Step::Odd;
+                if (state.in_progress()) return Step::Odd;
                 gtid_ = segment(event);
                 transaction.frame[transaction.frame_size++] = gtid_;
                 state.gtid();
                 return Step::More;
             case Kind::MariadbGtid:
-                if (state.is_going_on() || event.body_size < MARIADB_GTID ||
+                if (state.in_progress() || event.body_size < MARIADB_GTID ||
                     is_standalone(event.body)) {
                     return Step::Odd;
                 }

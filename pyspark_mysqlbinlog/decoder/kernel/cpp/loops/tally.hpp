@@ -37,7 +37,7 @@ struct OpenTransaction {
     int64_t rows = 0;
     int64_t events = 0;
 
-    bool is_going_on() const { return is_named || is_in_group; }
+    bool in_progress() const { return is_named || is_in_group; }
 };
 
 struct TableCount {
@@ -119,7 +119,7 @@ private:
 
     bool count(const EventView& event, uint32_t length, int64_t payload_end) {
         int64_t rows = 0;
-        const bool was_open = open.is_going_on();
+        const bool was_open = open.in_progress();
         bool ends = false;
         switch (event.type) {
             case GTID_LOG_EVENT:
@@ -157,7 +157,7 @@ private:
             default:
                 if (!is_rows_event(event.type) || !count_rows(event, length, rows)) return false;
         }
-        if (!was_open && (open.is_going_on() || ends)) {
+        if (!was_open && (open.in_progress() || ends)) {
             open.begin = event.start;
             open.rows = open.events = 0;
         }

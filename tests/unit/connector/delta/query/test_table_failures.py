@@ -260,11 +260,11 @@ def test_a_long_error_is_shortened_in_the_middle() -> None:
 
 @pytest.mark.parametrize("text", _CATALOG_ERRORS)
 def test_an_error_of_the_catalog_is_a_store_error_of_one_line(text: str) -> None:
-    told = store_error(AnalysisException(text))
-    assert isinstance(told, StoreError)
-    assert told.message.startswith("the catalog of the Delta tables failed: ")
-    assert "check it and the account's permissions in it" in told.message
-    assert "\n" not in told.message
+    failure = store_error(AnalysisException(text))
+    assert isinstance(failure, StoreError)
+    assert failure.message.startswith("the catalog of the Delta tables failed: ")
+    assert "check it and the account's permissions in it" in failure.message
+    assert "\n" not in failure.message
 
 
 def test_an_error_of_one_table_is_not_a_store_error() -> None:

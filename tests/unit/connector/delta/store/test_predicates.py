@@ -46,10 +46,10 @@ def test_only_non_null_integer_columns_within_limit_have_bounds(
 
 
 @given(st.lists(_KEYS, min_size=1, max_size=4), st.lists(_KEYS, max_size=2))
-def test_pruning_bounds_leave_out_no_file_with_a_key(held: list[int], ours: list[int]) -> None:
+def test_pruning_bounds_leave_out_no_file_with_a_key(held: list[int], more_keys: list[int]) -> None:
     """delta-rs may round the statistics of a file to floats."""
     low, high = float(min(held)), float(max(held))
-    keys = [*ours, held[0]]
+    keys = [*more_keys, held[0]]
     bounds = integer_bounds(_decimals(*keys), ["id"])
     assert bounds or max(map(abs, keys)) >= 10**15
     for least, greatest in bounds.values():

@@ -157,12 +157,12 @@ BETWEEN: State = (2, "there", (1, 4), False)
         ({}, BETWEEN, 1, "MERGE"),
         (FEED, BETWEEN, 2, "MERGE"),
         (APPEND_ONLY, BETWEEN, 2, "MERGE"),
-        ({}, (4, "behind all", (1, 4), False), 1, "Append"),
+        ({}, (4, "after all", (1, 4), False), 1, "Append"),
         ({}, (0, "before all", (9, 9), False), 1, "Append"),
-        (FEED, (4, "behind all", (1, 4), False), 1, "Append"),
-        (APPEND_ONLY, (4, "behind all", (1, 4), False), 1, "Append"),
-        (NO_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
-        (OTHER_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
+        (FEED, (4, "after all", (1, 4), False), 1, "Append"),
+        (APPEND_ONLY, (4, "after all", (1, 4), False), 1, "Append"),
+        (NO_STATS, (4, "after all", (1, 4), False), 1, "MERGE"),
+        (OTHER_STATS, (4, "after all", (1, 4), False), 1, "MERGE"),
     ],
 )
 def test_held_rows_and_properties_decide_between_append_overwrite_and_merge(  # noqa: PLR0917 (a case's values)
