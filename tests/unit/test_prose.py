@@ -16,6 +16,7 @@ MODULES = [
     for kind in ("*.py", "*.pyi")
     for path in sorted((ROOT / folder).rglob(kind))
 ]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 KERNEL = [
     path
     for kind in ("*.hpp", "*.pyx", "*.pxd")
@@ -75,6 +76,13 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
                 yield token.start[0], re.sub(r"\{[^{}]*\}", "{}", token.string)
 
 
+def _comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments and docstrings of a test module; its other strings are data."""
+    for number, text in _texts(path):
+        if text.startswith(("#", '"""')):
+            yield number, text
+
+
 def _kernel_texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the comments and strings of a source in C++ or Cython, with their first lines."""
     source = path.read_text(encoding="utf-8")
@@ -110,6 +118,11 @@ def test_documents_have_no_discouraged_words(path: Path) -> None:
 
 def test_docstrings_comments_and_messages_have_no_discouraged_words() -> None:
     assert [line for path in MODULES for line in _unexpected(path, _texts(path))] == []
+
+
+def test_docstrings_and_comments_of_tests_have_no_discouraged_words() -> None:
+    assert len(TESTS) > 300
+    assert [line for path in TESTS for line in _unexpected(path, _comments(path))] == []
 
 
 def test_comments_and_messages_of_the_kernel_have_no_discouraged_words() -> None:

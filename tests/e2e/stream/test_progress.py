@@ -1,4 +1,4 @@
-"""The lag behind the server that a query's progress reports."""
+"""The lag that a query's progress reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers for tests: each starts on a free loopback port and leaves nothing behind."""
+"""Real servers for tests: each starts on a free loopback port and removes all its files."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ with socket.socket(socket.AF_UNIX) as server:
         [len(data).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
     )
     server.sendall(data)
-    # Whoever waits for the end of these streams waits for the fork's.
+    # A process that waits for the end of these streams then waits for the fork's.
     for fd in (0, 1, 2):
         os.close(fd)
     status = server.recv(1)

@@ -142,7 +142,7 @@ def test_sha256_password_without_cryptography_raises_access_denied_error(
     any_server: Server, account: NewAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if any_server.is_mariadb or any_server.version().startswith("5.6"):
-        pytest.skip("MariaDB has no such plugin, and our 5.6 no RSA key")
+        pytest.skip("MariaDB has no such plugin, and this 5.6 no RSA key")
     settings = account(
         f"ALTER USER {ACCOUNT} IDENTIFIED WITH sha256_password BY 's3cret'",
     )

@@ -19,7 +19,7 @@ def found(
     exclude: str | None = None,
     case_sensitive: bool = True,
 ) -> str:
-    """Return the finding, as `stops: …` or `tells: …`; empty without a finding."""
+    """Return the finding, as `stops: …` or `warns: …`; empty without a finding."""
     lines = [f"GRANT {grant} TO 'u'@'%'" for grant in (USAGE, *granted)]
     grants = Grants.parse(lines, case_sensitive=case_sensitive)
     wanted = TableFilter.parse(tables, exclude, case_sensitive)
@@ -33,7 +33,7 @@ def found(
         )
     ]
     texts = [
-        f"{'stops' if each.stops else 'tells'}: {each.text}"
+        f"{'stops' if each.stops else 'warns'}: {each.text}"
         for each in findings(wanted, grants, seen)
     ]
     assert len(texts) < 2
@@ -49,27 +49,27 @@ MORE = "may capture tables that"
     [
         ("shop.*", [SHOP], ""),
         ("shop.orders", [], ""),  # must exist, which another check tests
-        ("shpo.*", [ALL], f"tells: option tables: shpo.* {MEETS_NONE}"),
+        ("shpo.*", [ALL], f"warns: option tables: shpo.* {MEETS_NONE}"),
         ("shpo.*", [SHOP], f"stops: option tables: shpo.* {MAY_NOT}"),
-        ("shop.x*", [SHOP], f"tells: option tables: shop.x* {MEETS_NONE}"),
+        ("shop.x*", [SHOP], f"warns: option tables: shop.x* {MEETS_NONE}"),
         ("shop.*", [], f"stops: option tables: shop.* {MAY_NOT}"),
         (r"/shop\..*/", [], rf"stops: option tables: /shop\..*/ {MAY_NOT}"),
         (r"/shop\..*/", [SHOP], ""),
-        ("shop.*", ["SELECT ON `shop`.`orders`"], f"tells: option tables: shop.* {MORE}"),
-        ("shop.l*", ["SELECT ON `shop`.`later`"], f"tells: option tables: shop.l* {MAY_NOT}"),
+        ("shop.*", ["SELECT ON `shop`.`orders`"], f"warns: option tables: shop.* {MORE}"),
+        ("shop.l*", ["SELECT ON `shop`.`later`"], f"warns: option tables: shop.l* {MAY_NOT}"),
         ("sh*.*", [], f"stops: option tables: sh*.* {MAY_NOT}"),
-        ("sh*.*", [SHOP], f"tells: option tables: sh*.* {MORE}"),
+        ("sh*.*", [SHOP], f"warns: option tables: sh*.* {MORE}"),
         ("sh*.*", ["SELECT ON `sh%`.*"], ""),
-        ("cr*.*", [SHOP], f"tells: option tables: cr*.* {MAY_NOT}"),
-        ("*.orders", [SHOP], f"tells: option tables: *.orders {MORE}"),
+        ("cr*.*", [SHOP], f"warns: option tables: cr*.* {MAY_NOT}"),
+        ("*.orders", [SHOP], f"warns: option tables: *.orders {MORE}"),
         ("*.orders", ["SELECT ON `%`.*"], ""),
-        (r"/(shop|crm)\..*/", [SHOP], rf"tells: option tables: /(shop|crm)\..*/ {MORE}"),
+        (r"/(shop|crm)\..*/", [SHOP], rf"warns: option tables: /(shop|crm)\..*/ {MORE}"),
         (r"/(shop|crm)\..*/", [ALL], ""),
         (None, [ALL], ""),
         (None, [SHOP], "stops: option tables is not set"),
         # An unknown line, or a role of MySQL 8.0, may grant SELECT.
-        (None, [SHOP, "`role`@`%`"], "tells: option tables is not set"),
-        ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
+        (None, [SHOP, "`role`@`%`"], "warns: option tables is not set"),
+        ("crm.*", [SHOP, "`role`@`%`"], f"warns: option tables: crm.* {MAY_NOT}"),
     ],
 )
 def test_table_patterns_are_checked_against_known_tables_and_grants(
@@ -81,7 +81,7 @@ def test_table_patterns_are_checked_against_known_tables_and_grants(
 
 def test_excluded_tables_do_not_require_grants() -> None:
     assert found("shop.*,crm.*", SHOP, exclude="crm.*") == ""
-    assert found(None, SHOP, exclude="crm.*").startswith("tells: ")
+    assert found(None, SHOP, exclude="crm.*").startswith("warns: ")
 
 
 def test_case_insensitive_patterns_match_tables_and_grants_of_another_case() -> None:
