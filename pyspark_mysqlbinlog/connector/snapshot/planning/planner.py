@@ -47,6 +47,8 @@ _FIRST_CHUNK_ROWS = 5_000
 _GROWTH = 8
 # Time limit to find more chunks of a batch, once there is one.
 _MORE_CHUNKS_SECONDS = 0.5
+# Time limit for the thread to close its connection at the end of a query.
+_CLOSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class ChunkPlanner:
         """Close the connection, at the latest when the thread has finished its current work."""
         self.forget()
         # The thread may wait for a visibility check; the end of a query must not wait for that.
-        wait_for([self._thread.submit(self._disconnect)], _MORE_CHUNKS_SECONDS)
+        wait_for([self._thread.submit(self._disconnect)], _CLOSE_SECONDS)
 
     @property
     def sizes(self) -> Mapping[Table, TableSize]:
