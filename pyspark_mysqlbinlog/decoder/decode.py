@@ -343,6 +343,8 @@ class Decoder:
         if self._statement_rows is None:
             return
         for number, row in enumerate(self._statement_rows(event)):
+            _check_utf8("database", row.database)
+            _check_utf8("table", row.table)
             run = self._shared(event, row.op, (row.database, row.table), row.key, None)
             self.before.append_null()
             self.after.append_null()
@@ -431,3 +433,14 @@ def _check_unmapped(event: Event, head: RowsHead) -> None:
         f"{type_name(event.type)} has table id {head.table_id}, expected a TABLE_MAP with"
         " that id before it in the same file"
     )
+
+
+def _check_utf8(what: str, name: str) -> None:
+    """Raise for a name of a statement with bytes that no server writes; see Query.parse."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raw = name.encode("utf-8", "surrogateescape")
+        raise MalformedEventError(
+            f"QUERY has a {what} name that is not UTF-8: 0x{raw.hex()}"
+        ) from None

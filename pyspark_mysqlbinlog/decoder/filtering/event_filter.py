@@ -344,6 +344,15 @@ class EventFilter:
     def _gtid(self, event: Event, *, begins: bool) -> None:
         unsafe_events.check_no_transaction(self._transaction, event)
         self._transaction.gtid(begins=begins)
+        self._add_to_frame(event)
+
+    def _add_to_frame(self, event: Event) -> None:
+        """Keep a first event of the transaction, which a statement's text cannot precede.
+
+        Events are passed on in the order of their positions, which blocks of events rely on.
+        """
+        self._rows_query = None
+        self._statement_events = []
         self._frame.append(event)
         self._group_events.append(event)
 
@@ -399,8 +408,7 @@ class EventFilter:
             unsafe_events.check_begin(transaction, statement)
             transaction.begin(statement.xid)
             self._is_xa = kind is _KIND.XA_START
-            self._frame.append(event)
-            self._group_events.append(event)
+            self._add_to_frame(event)
             return []
         if kind is _KIND.COMMIT:
             if not transaction.in_group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ class Chain:
     def assert_same(self) -> Decoded:
         """Check that both implementations give the same rows and error; return the kernel's.
 
-        Checked with ranges that are read from the files, and with inline events unless the filter
-        raises an error.
+        Checked with ranges that are read from the files, and with inline events: all of them, or
+        those before the filter raises an error.
         """
         options = parse_options({"path": str(self.folder), **self.options})
         schema = self._arrow_schema(options)
@@ -56,14 +57,11 @@ class Chain:
             _read(implementation, options, partition, schema) for implementation in ("python", "c")
         )
         assert_same(schema, expected, found)
-        blocks = self._carried(options)
-        if blocks is not None:
-            partition = self._partition(blocks)
-            each = (
-                _read(implementation, options, partition, schema)
-                for implementation in ("python", "c")
-            )
-            assert_same(schema, *each)
+        partition = self._partition(self._inline_blocks(options))
+        inline = (
+            _read(implementation, options, partition, schema) for implementation in ("python", "c")
+        )
+        assert_same(schema, *inline)
         return found
 
     def _partition(self, blocks: tuple[EventBlock, ...] | None) -> RangePartition:
@@ -74,16 +72,14 @@ class Chain:
             history = history.with_table(start, schema)
         return RangePartition(start, log.end(), history.pack(), (), True, blocks, log=log)
 
-    def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
-        """Return the captured events in blocks of at most three; None if the filter raises."""
+    def _inline_blocks(self, options: Options) -> tuple[EventBlock, ...]:
+        """Return the captured events in blocks of at most three, until the filter raises."""
         log = FileLog.find(str(self.folder))
         filtering = EventFilter(options.table_filter(True).captures, operations=options.operations)
         kept = []
-        try:
+        with suppress(MySQLBinlogError):
             for event in log.events(log.begins()[0]):
                 kept.extend(filtering.feed(event))
-        except MySQLBinlogError:
-            return None
         parts = (kept[at : at + 3] for at in range(0, len(kept), 3))
         return tuple(block for part in parts for block in pack_events(part))
 

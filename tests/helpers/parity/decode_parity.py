@@ -187,13 +187,15 @@ def assert_same(schema: pa.Schema, expected: Decoded, found: Decoded) -> None:
         pa.Table.from_batches(each.batches, schema) for each in (found, expected)
     )
     if expected.error is not None:
-        rows = min(found_rows.num_rows, expected_rows.num_rows)
-        found_rows, expected_rows = found_rows.slice(0, rows), expected_rows.slice(0, rows)
+        fewer, more = sorted((found_rows.num_rows, expected_rows.num_rows))
+        largest = max((each.num_rows for each in (*found.batches, *expected.batches)), default=0)
+        assert more - fewer <= largest, "rows before the error differ by more than a batch"
+        found_rows, expected_rows = found_rows.slice(0, fewer), expected_rows.slice(0, fewer)
     if found_rows.equals(expected_rows):
         return
     # NaN is not equal to itself.
-    mine_rows, their_rows = found_rows.to_pylist(), expected_rows.to_pylist()
-    for at, (one, other) in enumerate(zip(mine_rows, their_rows, strict=True)):
+    pairs = zip(found_rows.to_pylist(), expected_rows.to_pylist(), strict=True)
+    for at, (one, other) in enumerate(pairs):
         assert repr(one) == repr(other), f"row {at}"
 
 

@@ -154,6 +154,27 @@ def test_truncate_gives_a_statement_row_with_its_position_and_query() -> None:
 
 
 @pytest.mark.parametrize(
+    ("database", "table", "error"),
+    [
+        ("\udc80d", "t", "a database name that is not UTF-8: 0x8064"),
+        ("d", "\udce9", "a table name that is not UTF-8: 0xe9"),
+    ],
+)
+def test_statement_row_with_a_name_that_is_not_utf8_is_rejected(
+    database: str, table: str, error: str
+) -> None:
+    log = Log()
+    event = log.query("truncate table t")
+
+    def rows(_: Event) -> list[StatementRow]:
+        return [StatementRow("t", database, table, "truncate table t", None)]
+
+    with pytest.raises(MalformedEventError, match=error) as caught:
+        log.rows(statement_rows=rows)
+    assert f"{FILE}:{event.start}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("operations", "expected"),
     [({"insert"}, ["c"]), ({"update", "delete"}, ["u", "d"]), ({"truncate"}, [])],
 )

@@ -87,6 +87,18 @@ def test_rows_query_event_is_kept_only_with_captured_rows() -> None:
     assert found.kept[1].body == rows_query_body("two")
 
 
+@pytest.mark.parametrize("gtid", [None, 5])
+def test_text_before_a_transaction_is_not_passed_on(gtid: int | None) -> None:
+    """It would follow BEGIN, and blocks rely on the order of positions."""
+    log = LogBuilder().add(T.ROWS_QUERY_LOG_EVENT, rows_query_body("one"), IGNORABLE_FLAG)
+    if gtid is not None:
+        log.add(T.GTID_LOG_EVENT, gtid_body(gtid))
+        log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body("two"), IGNORABLE_FLAG)
+    found = filtered(log.begin().rows(1, "t", 1).xid())
+    assert found.types == [*(["GTID"] if gtid else []), *GROUP]
+    assert [event.start for event in found.kept] == sorted(event.start for event in found.kept)
+
+
 def test_commit_logged_as_a_query_ends_the_transaction() -> None:
     """Servers end transactions on MyISAM tables like this."""
     log = LogBuilder().begin().rows(1, "t", 1).query("COMMIT")
