@@ -123,9 +123,9 @@ def quick_workers() -> Iterator[str]:
     """
     # Imported here: the server of forks runs this file as a program, and must not import PySpark
     # through that module.
-    from helpers.streams.quick_java import java_options
+    from helpers.streams.quick_java import java_environment
 
-    java = {"JDK_JAVA_OPTIONS": java_options()}
+    java = java_environment()
     before = {name: os.environ.get(name) for name in (*REAL_PYTHON, *java)}
     with tempfile.TemporaryDirectory(prefix="python-") as folder:
         address = f"{folder}/socket"

@@ -25,7 +25,7 @@ DELTA_JARS = os.environ.get("MYSQLBINLOG_DELTA_JARS", "")
 
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 # Spark's default. On a local file system it runs the programs `chmod` and `readlink` for each file
-# that it writes. Spark's other manager runs none.
+# that it writes. With the other manager and the class of quick_java.py, it runs none.
 FAITHFUL_CHECKPOINTS = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
 QUICK_CHECKPOINTS = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
 

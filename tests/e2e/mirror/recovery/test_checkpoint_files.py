@@ -1,4 +1,4 @@
-"""How Spark writes a mirror's checkpoint on local disk: without a process for each file."""
+"""How Spark writes a mirror's checkpoint on local disk: with few processes for each batch."""
 
 from __future__ import annotations
 
