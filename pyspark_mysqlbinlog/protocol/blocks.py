@@ -2,8 +2,8 @@
 
 Each event is its 19-byte header as in the binlog, and its body. The checksum is removed, because it
 was verified when the event was read. The header's log_pos gives the position modulo 2^32; the
-block's first event gives the upper bits. A block has events of one file, and consecutive events
-are less than 2 GiB apart, so that no wrap of log_pos is missed.
+block's first event gives the upper bits. A block has events of one file in the order of their
+positions, and consecutive events are less than 2 GiB apart, so that no wrap of log_pos is missed.
 
 Events inside a TRANSACTION_PAYLOAD have no positions of their own: the server writes a log_pos of
 0. A marker precedes them, and their log_pos is the offset in the payload's decompressed stream::
@@ -107,7 +107,8 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
             place = event.committed
             here = length - HEADER_LENGTH - len(event.body)
         is_other = (None not in (here, trailer) and here != trailer) or place != committed
-        if parts and (begin[0] != file or is_other or begin[1] - last_end >= _LONGEST_GAP):
+        is_near = begin[0] == file and 0 <= begin[1] - last_end < _LONGEST_GAP
+        if parts and (is_other or not is_near):
             blocks.append(EventBlock(file, first_end, trailer or 0, b"".join(parts), committed))
             parts = []
         if not parts:
@@ -150,7 +151,7 @@ def _with_payloads_packed(
         length = HEADER_LENGTH + len(event.body)
         end = event.offset + length
         here, place = (file, start, committed), (event.file, event.start, event.committed)
-        if parts and (here != place or end - last_end >= _LONGEST_GAP):
+        if parts and (here != place or not 0 <= end - last_end < _LONGEST_GAP):
             yield packed()
         if not parts:
             (file, start, committed), first_end = place, end

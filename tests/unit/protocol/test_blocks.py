@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,12 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 @given(logs())
 def test_any_events_survive_packing_into_blocks(events: list[Event]) -> None:
+    assert list(unpack_events(pack_events(events))) == events
+
+
+@given(logs(), st.randoms(use_true_random=False))
+def test_events_in_any_order_keep_their_positions(events: list[Event], random: Random) -> None:
+    random.shuffle(events)
     assert list(unpack_events(pack_events(events))) == events
 
 
