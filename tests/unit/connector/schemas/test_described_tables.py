@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import VariantVal
 
 from helpers.logs.events import LogBuilder
 from helpers.logs.later_logs import LATER, assert_equals_select, read
@@ -61,6 +63,18 @@ def test_full_row_metadata_is_read_without_table_definitions(payload: str, tmp_p
         assert rows[2]["source"]["missing"] == ["before.g"]
         assert rows[0]["source"]["key"] == ["id"]
         assert rows[-1]["source"]["key"] == ["a", "b"]
+    if payload == "variant":
+        texts = read(str(path), "json", tables=NAMES)
+        for row, text in zip(rows, texts, strict=True):
+            assert (row["op"], row["seq"], row["source"]) == (
+                text["op"],
+                text["seq"],
+                text["source"],
+            )
+            for side in ("before", "after"):
+                image = row[side] and VariantVal(**row[side]).toPython()
+                expected = text[side] and json.loads(text[side])
+                assert (image and image.keys()) == (expected and expected.keys())
     if payload == "struct":
         assert rows[3]["after"]["fx_full_metadata"]["t"]["m"] == 3
         assert rows[0]["_rescued_data"] == '{"after":{"n":200}}'
