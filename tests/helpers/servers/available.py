@@ -45,8 +45,8 @@ MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KIND
 def live_kind() -> type[Server]:
     """Return the MySQL that live tests write to.
 
-    MYSQLBINLOG_TEST_SERVER names it (`mysql9`, …). By default it is the first available kind, or
-    5.6 if none is available.
+    MYSQLBINLOG_TEST_SERVER names it (`mysql9`, or `mysql57` from MYSQL57_HOME). By default it is
+    the first available kind, or 5.6 if none is available.
     """
     named = os.environ.get("MYSQLBINLOG_TEST_SERVER")
     if named:
@@ -80,7 +80,8 @@ def own_kinds() -> dict[str, type[LocalServer]]:
 
 
 def _named(name: str) -> type[Server]:
-    return next(kind for kind in KINDS if kind.name == name)
+    kinds: tuple[type[Server], ...] = (*KINDS, MySQL57Server)
+    return next(kind for kind in kinds if kind.name == name)
 
 
 def every_server() -> list[str]:

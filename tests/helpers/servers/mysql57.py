@@ -1,17 +1,19 @@
-"""MySQL 5.7 from the installation in $MYSQL57_HOME, for tests that restart their server."""
+"""MySQL 5.7 from the installation in $MYSQL57_HOME."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import subprocess
 from pathlib import Path
 
-from helpers.servers.base import LocalServer
+from helpers.servers.initialized import InitializedServer
 
 __all__ = ["MySQL57Server"]
 
+_CACHE = Path(__file__).resolve().parents[3] / ".cache" / "mysql57"
 
-class MySQL57Server(LocalServer):
+
+class MySQL57Server(InitializedServer):
     """The user's MySQL 5.7 with a new data folder."""
 
     name = "mysql57"
@@ -22,25 +24,9 @@ class MySQL57Server(LocalServer):
             return "no MySQL 5.7: let MYSQL57_HOME name its installation"
         return None
 
-    def create_datadir(self, datadir: Path) -> None:
-        # The account root@localhost does not match 127.0.0.1 without name resolution.
-        init = datadir.parent / "init.sql"
-        init.write_text(
-            "CREATE USER 'root'@'127.0.0.1';\n"
-            "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
-        )
-        subprocess.run(
-            [
-                *self.command(datadir.parent, datadir),
-                f"--datadir={datadir}",
-                "--user=root",
-                "--initialize-insecure",
-                f"--init-file={init}",
-                f"--log-error={datadir.parent / 'initialize.log'}",
-            ],
-            check=True,
-            timeout=300,
-        )
+    def templates(self) -> Path:
+        home = str(_home().resolve()).encode()
+        return _CACHE / hashlib.sha256(home).hexdigest()[:16]
 
     def command(self, folder: Path, datadir: Path) -> list[str]:
         home = _home()
