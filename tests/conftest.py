@@ -33,6 +33,7 @@ from helpers.servers import (
     serve_binlogs,
 )
 from helpers.servers.available import KINDS, MISSING, live_kind, mariadb_kind
+from helpers.servers.mysql57 import MySQL57Server
 from helpers.streams.forked_python import quick_workers
 from helpers.streams.spark_session import make_spark
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
@@ -161,6 +162,12 @@ def mysql56() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def mysql57() -> Iterator[Server]:
+    """Yield MySQL 5.7 from MYSQL57_HOME, shared by the whole run; see `mysql56`."""
+    yield from _running(MySQL57Server)
+
+
+@pytest.fixture(scope="session")
 def mariadb(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Yield a MariaDB (see `mariadb_kind`), shared by the whole run; see `mysql56`."""
     if mariadb_kind() is MariaDB11Server:
@@ -184,9 +191,8 @@ def mariadb11() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Yield the MySQL for live writes (see `live_kind`), shared by the whole run; see `mysql56`."""
-    shared: dict[type[Server], str] = {MySQL56Server: "mysql56", MySQL9Server: "mysql9"}
-    if live_kind() in shared:
-        yield request.getfixturevalue(shared[live_kind()])
+    if live_kind() in {MySQL56Server, MySQL57Server, MySQL9Server}:
+        yield request.getfixturevalue(live_kind().name)
     else:
         yield from _running(live_kind())
 
