@@ -196,8 +196,10 @@ def test_added_column_stops_a_stream_with_struct_payload(
 
     def change() -> None:
         wait_until(lambda: len(shop.dump_threads()) > 0, "the stream is connected")
+        shop.execute("INSERT INTO shop.altered VALUES (1)")
+        # The stream has then read the table's definition; earlier, an ALTER makes it unknown.
+        wait_until(lambda: len(rows) > 0, "a row is delivered")
         shop.execute(
-            "INSERT INTO shop.altered VALUES (1)",
             "ALTER TABLE shop.altered ADD COLUMN more INT",
             "INSERT INTO shop.altered VALUES (2, 2)",
         )
