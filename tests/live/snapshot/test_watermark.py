@@ -173,6 +173,9 @@ def test_visibility_check_waits_for_xa_commit_of_ended_session(
     server = held.server
     if server.version().startswith("5.6"):
         pytest.skip("5.6 rolls a prepared transaction back when its session ends")
+    if server.version().startswith("5.7"):
+        # Measured on 5.7.41: the row is visible while the session waits for the replica.
+        pytest.skip("5.7 waits only after it has committed an XA transaction in the engine")
     server.execute(f"CREATE TABLE {DATABASE}.u (id INT PRIMARY KEY)")
     with ExitStack() as stack:
         with_gtids(server, wanted, stack)
