@@ -8,10 +8,13 @@ the same rows as the first time; otherwise the query fails.
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,9 @@ from helpers.streams.spark_session import (  # noqa: E402 (after the path is set
     FAITHFUL_CHECKPOINTS,
     make_spark,
 )
+
+# Shorter than the timeouts of tests, and longer than a call takes on a busy machine.
+_STALLED_SECONDS = 100
 
 
 class Output:
@@ -61,6 +67,17 @@ def _hold(folder: Path, name: str, batch: int | None = None) -> None:
         time.sleep(0.005)
 
 
+@contextmanager
+def _dumped_if_stalled(folder: Path) -> Iterator[None]:
+    """Write the stacks of all threads into a file `stacks-*` if the block does not end in time."""
+    with (folder / f"stacks-{os.getpid()}").open("w") as file:
+        faulthandler.dump_traceback_later(_STALLED_SECONDS, file=file)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
 def held_source(folder: Path) -> type[DataSource]:
     """Return a data source that waits before each step of a batch as long as a gate file exists.
 
@@ -74,13 +91,15 @@ def held_source(folder: Path) -> type[DataSource]:
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             _hold(folder, "hold-before-latest")
-            return super().latestOffset(start, limit)
+            with _dumped_if_stalled(folder):
+                return super().latestOffset(start, limit)
 
         def partitions(
             self, start: dict[str, Any], end: dict[str, Any]
         ) -> Sequence[InputPartition]:
             _hold(folder, "hold-before-partitions")
-            return super().partitions(start, end)
+            with _dumped_if_stalled(folder):
+                return super().partitions(start, end)
 
     class HeldSource(MySQLBinlogDataSource):
         @classmethod

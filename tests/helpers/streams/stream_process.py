@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -117,7 +118,8 @@ class StreamProcess:
         try:
             wait_until(ready_or_dead, what, timeout, every=every)
         except AssertionError as error:
-            raise AssertionError(f"{error}; {self.progress()}\n{self.log()}") from None
+            stacks = self._stacks()
+            raise AssertionError(f"{error}; {self.progress()}\n{self.log()}\n{stacks}") from None
 
     # --- state of the query
 
@@ -166,6 +168,22 @@ class StreamProcess:
 
     def progress(self) -> str:
         return f"offsets up to {self.offsets()[-1:]}, commits up to {self.commits()[-1:]}"
+
+    def _stacks(self) -> str:
+        """Return what the threads of a driver that stands still do, in the JVM and in Python."""
+        if self._process is None:
+            return ""
+        before = self._log.stat().st_size
+        for pid in session_members(self._process.pid):
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text() == "java\n":
+                    os.kill(pid, signal.SIGQUIT)
+        time.sleep(2)
+        threads = self._log.read_bytes()[before:].decode(errors="replace").split("\n\n")
+        names = ("stream execution thread", "Executor task")
+        shown = [thread for thread in threads if any(name in thread for name in names)]
+        dumped = [path.read_text() for path in sorted(self.output.glob("stacks-*"))]
+        return "\n\n".join([*shown, *filter(None, dumped)])
 
     def log(self) -> str:
         """Return the end of the drivers' output, without Spark's long description of the query."""
