@@ -48,8 +48,13 @@ _OF_TABLES = (
     pa.ArrowException,
     PySparkException,
     Py4JJavaError,
-    *(ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError),
-    *(TypeError, ValueError),
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
 )
 # Names of errors of delta-rs, which may not be installed. PanicException is not an Exception.
 _OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
