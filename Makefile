@@ -24,8 +24,8 @@ SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*' -not -na
 	pyproject.toml setup.py MANIFEST.in
 
 PYTEST_ARGS ?=
-# Processes that share the test files, each with servers and a Spark of its own. Tests wait as much
-# as they work, so there is one more than two cores; the long files come first.
+# Processes that share the test files, each with servers and a Spark of its own. Tests also wait, so
+# there is one more than two cores; tests/helpers/order.py sorts the files.
 TEST_WORKERS ?= 3
 # How many of the tests that depend on a server run on MySQL 9; empty for all.
 NEWER_CASES ?=

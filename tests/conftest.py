@@ -1,4 +1,4 @@
-"""Fixtures for servers and implementations, and sampling of test cases.
+"""Fixtures for servers and implementations, and the sample and the order of test cases.
 
 Tests of a missing server or implementation are skipped with the reason. With CI=true they fail,
 except for MySQL 5.7.
@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.logs.live_log import new_database
 from helpers.needed_servers import CI, need
+from helpers.order import alternate_files
 from helpers.samples import mark_newer, take_samples
 from helpers.servers import (
     MariaDB11Server,
@@ -96,6 +97,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    alternate_files(items)
     mark_newer(items)
     chosen = config.getoption("markexpr")
     is_whole, is_newer = chosen == "slow", chosen.startswith("newer")

@@ -4,7 +4,8 @@
 test runs with both. A test that tries many values in one call gets parts of them as cases (see
 `parts`). A test of random values is repeated: ten times with ``sample(2, of=10)``.
 ``sample(3, group="kills")`` takes three cases of all tests in this group; it is for tests that take
-minutes.
+minutes. ``sample(1, by="batches")`` takes all cases of one value of this parameter, the same value
+for all tests of a file: it is for fixtures of a module that take long.
 
 ``pytest.mark.one_server`` runs each case on one kind of server, for tests that do not depend on the
 kind: about half of the cases of a run are on MySQL and half on MariaDB. MySQL 5.7 takes part if it
@@ -24,7 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -77,10 +78,15 @@ def take_samples(
     newer_cases : with `is_newer`, the total number of cases.
     """
     groups: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
+    valued: defaultdict[tuple[str, str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         is_meant = not is_newer or item.get_closest_marker("newer")
         if is_meant and not item.get_closest_marker("slow"):
-            if (sample := item.get_closest_marker("sample")) is not None:
+            sample = item.get_closest_marker("sample")
+            if sample is not None and "by" in sample.kwargs:
+                file = item.nodeid.partition("::")[0]
+                valued[file, sample.kwargs["by"], sample.args[0]].append(item)
+            elif sample is not None:
                 name = sample.kwargs.get("group") or item.nodeid.partition("[")[0]
                 groups[name, _engine(item), sample.args[0]].append(item)
             elif is_newer or item.get_closest_marker("one_server"):
@@ -96,6 +102,14 @@ def take_samples(
                 case.add_marker(pytest.mark.slow)
         before = counts.get(name, (0, 0))
         counts[name] = before[0] + count, before[1] + len(cases)
+    for (file, parameter, most), cases in valued.items():
+        values = [*dict.fromkeys(_value(case, parameter) for case in cases)]
+        count = 0 if is_whole else min(most, len(values))
+        chosen = Random(f"{seed} {file} {parameter}").sample(values, count)
+        for case in cases:
+            if _value(case, parameter) not in chosen:
+                case.add_marker(pytest.mark.slow)
+        counts[f"{file}, {parameter}: {', '.join(chosen)}"] = count, len(values)
     if is_newer and newer_cases is not None:
         return {"tests of the newer server": _take_of_files(items, seed, newer_cases)}
     return {} if is_whole else counts
@@ -123,6 +137,11 @@ def _take_of_files(items: Sequence[pytest.Item], seed: str, most: int) -> tuple[
 def _engine(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     return str(callspec.params.get("spark", "")) if callspec else ""
+
+
+def _value(item: pytest.Item, parameter: str) -> str:
+    callspec: Any = getattr(item, "callspec", None)
+    return str(callspec.params[parameter])
 
 
 def _needs_missing_57(item: pytest.Item) -> bool:

@@ -64,6 +64,22 @@ def test_sample_marker_takes_the_given_number_of_cases() -> None:
     assert taken(numbered("a.py::test_a", 9, marks), "1", is_whole=True) == []
 
 
+def test_sample_by_a_parameter_takes_all_cases_of_the_same_value_in_a_file() -> None:
+    mark = pytest.mark.sample(1, by="batches")
+    chosen = set()
+    for seed in range(20):
+        cases: list[Any] = [
+            Case(f"a.py::{test}", mark, batches=batches, n=str(number))
+            for test in ("test_a", "test_b")
+            for batches in ("one", "several")
+            for number in range(4)
+        ]
+        found = taken(cases, str(seed))
+        assert len(found) == 8
+        chosen.add(frozenset(case.partition("[")[2].partition("-")[0] for case in found))
+    assert chosen == {frozenset({"one"}), frozenset({"several"})}
+
+
 def test_one_server_marker_runs_each_case_on_one_server() -> None:
     chosen = set()
     for seed in range(20):

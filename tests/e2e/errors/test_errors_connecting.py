@@ -18,6 +18,7 @@ from helpers.streams.spark_session import Reads
 from helpers.waiting import wait_until
 
 
+@pytest.mark.sample(1)
 def test_unknown_host_fails_without_retry(
     shop: Server, account: Account, reading: Callable[..., ShownError]
 ) -> None:

@@ -134,6 +134,7 @@ def test_files_with_a_gap_raise_binlog_gap_error(
         )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("payload", ["json", "variant", "struct"])
 def test_truncated_file_ends_at_last_boundary_unless_another_file_follows(
     payload: str, tmp_path: Path, spark: SparkSession, fails: Fails

@@ -84,6 +84,7 @@ def test_ingest_applies_snapshot_and_changes_and_exits_at_sigterm(
     assert sorted(map(str, changes["op"].to_pylist())) == ["r", "r", "reset", "u"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("width", [150, 80])
 def test_ingest_in_a_terminal_shows_its_tables_and_exits_at_ctrl_c(
     live_server: Server, database: str, tmp_path: Path, width: int

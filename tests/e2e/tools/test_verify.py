@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Any, Self
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
@@ -300,6 +301,7 @@ def test_verify_command_shows_differences_and_a_reload_option_for_repair(
     assert run([*command[:-1], f"{database}.none"]).returncode == 1
 
 
+@pytest.mark.sample(1)
 def test_verify_under_load_finds_exactly_the_planted_differences(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:

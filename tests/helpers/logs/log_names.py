@@ -28,6 +28,6 @@ def restart_with_log_name(server: LocalServer, base: str) -> None:
 def own_servers() -> list[type[LocalServer]]:
     """Return the kinds of MySQL that a test can start and restart."""
     kinds = [own_kind()]
-    if MySQL57Server.missing() is None:
+    if MySQL57Server.missing() is None and MySQL57Server not in kinds:
         kinds.append(MySQL57Server)
     return kinds

@@ -248,6 +248,7 @@ def read_batch(server: LocalServer, start: str, end: str = "latest") -> list[dic
     return rows
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rotations", [0, 6])
 def test_batch_read_spans_base_name_changes(shop: LocalServer, rotations: int) -> None:
     insert(shop, TABLE, 1)
@@ -438,6 +439,7 @@ def test_next_sequence_replaced_before_reading_raises_binlog_replaced_error(
         follow(stream, start, 2)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kept", ["only the last file", "all files"])
 def test_dump_continued_after_reset_master_raises_an_error(shop: LocalServer, kept: str) -> None:
     """The server continues the dump in the file that has the same place in the new index."""
@@ -476,6 +478,7 @@ def test_truncated_last_event_of_a_sequence_raises_binlog_replaced_error(
         follow(new_stream(shop, TABLE), end, 1)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("names", [("aaa-bin.000004", "bbb-bin.000005"), ("b.000002", "a.000001")])
 def test_files_with_two_base_names_raise_binlog_gap_error(
     shop: LocalServer, tmp_path: Path, names: tuple[str, str]
@@ -493,6 +496,7 @@ def test_files_with_two_base_names_raise_binlog_gap_error(
         MySQLBinlogReader(options, output_schema(StringType())).partitions()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("when", ["between batches", "of a planned batch"])
 def test_snapshot_across_base_name_changes_equals_select(
     shop: LocalServer, new_stream: NewStream, when: str

@@ -116,6 +116,7 @@ def with_same_sizes_and_more(server: LocalServer, place: Offset) -> None:
     insert(server, TABLE, 5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "replace", [with_same_sizes_and_more, with_more, with_less, with_other_sizes]
 )

@@ -124,6 +124,7 @@ def test_server_purges_files_by_the_time_of_their_last_write(own: LocalServer) -
     assert own.binlog_files()[0][0] == old
 
 
+@pytest.mark.sample(2)
 def test_upcoming_purge_of_unread_file_warns_once(
     own: LocalServer, stream: tuple[Spark, Offset], caplog: pytest.LogCaptureFixture
 ) -> None:

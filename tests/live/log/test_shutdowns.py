@@ -92,6 +92,7 @@ class InterruptedLog:
             yield event
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("blocking", [False, True], ids=["up to the end", "without end"])
 def test_dump_ended_by_shutdown_raises_lost_connection_error(
     server: LocalServer, blocking: bool

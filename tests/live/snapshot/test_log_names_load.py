@@ -75,6 +75,7 @@ def three() -> list[dict[str, int]]:
     return [{"id": number} for number in (1, 2, 3)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("most_connections", ["1", "4"])
 def test_available_now_completes_the_snapshot_despite_base_name_change(
     shop: LocalServer,
@@ -129,6 +130,7 @@ def test_keyless_table_is_snapshotted_after_base_name_change(
     assert end["epoch"] == 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("given", [{"reload": "again: shop.*"}, {"tables": "shop.*"}])
 def test_new_snapshot_starts_after_the_empty_base_name_change_batch(
     shop: LocalServer, new_stream: NewStream, given: dict[str, str]

@@ -161,7 +161,7 @@ def load_all(query: Query, chance: random.Random) -> Rows:
 PROOFS = ("auto", "gtid", "innodb_trx", "lock")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("count", "rounds", "proof"),
     [

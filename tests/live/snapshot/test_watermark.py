@@ -139,7 +139,7 @@ def test_watermark_without_visibility_check_misses_a_logged_row(held: Held) -> N
     assert log_rows(held.server, start, DATABASE, schemas_of(held.server, DATABASE)) == []
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("wanted", PROOFS)
 @pytest.mark.parametrize("statement", ["INSERT INTO {t} VALUES (7, 1)", "DELETE FROM {t}"])
 def test_visibility_check_waits_until_logged_commit_is_visible(
@@ -238,7 +238,7 @@ def test_visibility_check_without_writers_does_not_wait(
         assert len(pauses) <= 1
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("wanted", PROOFS)
 def test_rows_logged_before_the_watermark_are_visible(
     server: Server, wanted: RequestedCheck

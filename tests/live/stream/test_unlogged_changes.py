@@ -148,6 +148,7 @@ def test_stream_start_names_tables_whose_changes_may_not_be_logged(
     assert (f"{any_database}.quick: a restart of the server empties" in text) == is_old
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", own_kinds().values(), ids=own_kinds())
 @pytest.mark.parametrize("is_logged", [True, False])
 def test_memory_table_emptied_by_restart_gives_a_truncate_row_if_logged(

@@ -18,6 +18,7 @@ def _is_text(raw: bytes) -> bool:
         return False
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("server_name", every_server())
 @pytest.mark.parametrize("charset", SWEPT)
 def test_every_character_code_decodes_as_in_select(

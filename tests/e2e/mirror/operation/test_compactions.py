@@ -35,6 +35,7 @@ def mirrored(
     return made
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("is_running", [True, False])
 def test_rows_duplicated_by_compactions_stop_their_table_until_a_reload(
     mirrored: MirroredDatabase, is_running: bool

@@ -88,6 +88,7 @@ def test_changes_and_ddl_read_by_spark_tasks_equal_select(
     assert_replay(mirrored, "t", "id")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_engines
 def test_changes_and_ddl_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]

@@ -150,6 +150,7 @@ def test_unknown_partition_column_is_rejected(mirrored: MirroredDatabase) -> Non
     assert "has no column 'regoin'" in str(cause)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("kind", ["INT", "BIGINT UNSIGNED"])
 @pytest.mark.parametrize("most", [0, 1_000], ids=["merged", "without a merge"])

@@ -169,7 +169,7 @@ def run_killed(lost: Lost) -> None:
         lost.mirrored.run()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_running_mirror_equals_select_after_a_failover_during_a_snapshot(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
@@ -187,7 +187,7 @@ def test_running_mirror_equals_select_after_a_failover_during_a_snapshot(
     lost.assert_equal()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [2, 3, 4])
 def test_tables_equal_select_after_failover_and_an_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
@@ -201,7 +201,7 @@ def test_tables_equal_select_after_failover_and_an_applied_snapshot_batch(
     assert last_offset(lost.mirrored.folder)["epoch"] == 2
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [1, 2])
 def test_tables_equal_select_after_failover_and_a_partly_applied_snapshot_batch(
     lost: Lost, monkeypatch: pytest.MonkeyPatch, number: int
@@ -260,7 +260,7 @@ def test_tables_equal_select_after_a_purged_snapshot_batch_and_failover(
     lost.assert_equal()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
 def test_mirror_continues_on_a_lost_server_that_returns_for_the_repeated_batch(

@@ -60,6 +60,7 @@ def _run_last_batch_again(mirrored: MirroredDatabase) -> DeltaMirror:
     return _run(mirrored)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("value", ["text", "double"])
 def test_partition_value_longer_than_a_file_name_stops_the_table_until_a_reload(
@@ -160,6 +161,7 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
 def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
     mirrored: MirroredDatabase, number: int
@@ -183,6 +185,7 @@ def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
     assert_replay(mirrored, "t", "id")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
 def test_store_or_process_error_fails_the_batch_and_stops_no_table(
     mirrored: MirroredDatabase, number: int

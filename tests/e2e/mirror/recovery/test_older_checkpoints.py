@@ -69,6 +69,7 @@ def test_reload_with_an_older_checkpoint_equals_select(mirrored: MirroredDatabas
     mirrored.assert_equal("t")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("is_complete", [True, False], ids=["complete", "in progress"])
 @pytest.mark.parametrize("rows", ["300", "900"])
 def test_snapshot_resumed_from_an_older_checkpoint_equals_select(

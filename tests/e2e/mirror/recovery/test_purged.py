@@ -246,6 +246,7 @@ def test_tables_equal_select_after_a_purge_and_a_kill_during_the_reload(
     assert_all_equal(mirrored)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("step", range(1, 4))
 def test_purge_during_a_snapshot_leaves_no_deleted_rows(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, step: int

@@ -179,6 +179,7 @@ def followed(
     cases.drop()
 
 
+@pytest.mark.sample(1, by="followed")
 @pytest.mark.parametrize(
     "case", range(len(FOLLOWED)), ids=["; ".join(statements) for statements, _ in FOLLOWED]
 )

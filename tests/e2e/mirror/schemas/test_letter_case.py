@@ -122,6 +122,7 @@ def test_change_log_options_ignore_case_on_a_case_insensitive_server(
     assert not (tmp_path / "lake" / shop / "skipped").exists()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("payload", ["json", "struct"])
 def test_stream_and_batch_options_ignore_case_on_a_case_insensitive_server(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path, payload: str

@@ -75,6 +75,7 @@ def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> N
     wait_until(is_there, "the mirror has come to the log's end")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("rotations", [0, 6])
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_new_binlog_base_name_loses_no_change(
@@ -115,6 +116,7 @@ class FailsInBatch(DeltaMirror):
         super().__call__(batch, number)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", [1, 2])
 def test_snapshot_resumed_under_a_new_binlog_base_name_equals_select(
     mirrored: MirroredDatabase, number: int
@@ -144,6 +146,7 @@ def test_snapshot_resumed_under_a_new_binlog_base_name_equals_select(
     assert_replay(mirrored, "t", "id")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["running", "restarted"])
 def test_table_recreated_under_a_new_binlog_base_name_equals_select(
     mirrored: MirroredDatabase, how: str

@@ -117,6 +117,7 @@ def _assert_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool
     _assert_equal(mirrored, "t", "a", "quiet")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("begin", BEGINS)
 def test_reload_of_another_table_during_a_snapshot_equals_select(
     mirrored: MirroredDatabase, begin: str, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +130,7 @@ def test_reload_of_another_table_during_a_snapshot_equals_select(
     _assert_equal(mirrored, "t", "a", "quiet")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
 @pytest.mark.parametrize("begin", BEGINS)
 def test_table_replaced_during_its_snapshot_stops_until_a_reload(
@@ -288,7 +289,7 @@ def test_replaced_change_log_stops_until_a_reload(
         assert_replay(mirrored, table, "id")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(106))
 def test_interrupted_snapshot_equals_select_or_stops_the_table(
     mirrored: MirroredDatabase, seed: int, monkeypatch: pytest.MonkeyPatch

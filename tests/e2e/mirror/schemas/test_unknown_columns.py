@@ -71,6 +71,7 @@ def _name(case: int) -> str:
     return "u" if "RENAME" in ALTERED[case][-1] else "t"
 
 
+@pytest.mark.sample(1, by="altered")
 @pytest.mark.parametrize(
     "case", range(len(ALTERED)), ids=["; ".join(statements) for statements in ALTERED]
 )
@@ -82,6 +83,7 @@ def test_alter_without_later_changes_reloads_the_table(
     altered[case].assert_equal(_name(case))
 
 
+@pytest.mark.sample(1, by="altered")
 def test_row_changes_after_a_reload_by_alter_equal_select(altered: MirroredDatabases) -> None:
     for case, mirrored in enumerate(altered):
         mirrored.execute(

@@ -94,6 +94,7 @@ def changed(
     cases.drop()
 
 
+@pytest.mark.sample(1, by="changed")
 @pytest.mark.parametrize(
     "case", range(len(CHANGED)), ids=["; ".join(statements) for statements, _ in CHANGED]
 )
@@ -103,6 +104,7 @@ def test_statement_that_changes_rows_reloads_the_table(
     changed[case].assert_equal("t")
 
 
+@pytest.mark.sample(1, by="changed")
 def test_changes_after_reloads_are_equal_to_select(changed: MirroredDatabases) -> None:
     for mirrored, (_, change) in zip(changed, CHANGED, strict=True):
         another = change.replace("7", "8").replace("9", "8")
@@ -193,6 +195,7 @@ def test_kill_at_each_commit_of_a_reload_loses_nothing(
     assert killed > 1
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
 def test_keyless_rows_of_a_reload_are_applied_once_after_a_kill(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int

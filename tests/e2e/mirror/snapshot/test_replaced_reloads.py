@@ -99,6 +99,7 @@ def _errors() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
+@pytest.mark.sample(1, by="replaced")
 @pytest.mark.parametrize(
     "case", range(len(REPLACED)), ids=["; ".join(clauses) for _, clauses in REPLACED]
 )
@@ -106,6 +107,7 @@ def test_replaced_reload_is_equal_to_select(replaced: MirroredDatabases, case: i
     replaced[case].assert_equal("t")
 
 
+@pytest.mark.sample(1, by="replaced")
 def test_row_changes_after_replaced_reloads_equal_select(replaced: MirroredDatabases) -> None:
     replaced.execute(
         "INSERT INTO t (a, b, c) VALUES (20, 20, 'new')",

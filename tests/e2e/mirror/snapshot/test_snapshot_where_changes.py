@@ -46,6 +46,7 @@ def mirrored(
     return mirrored
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "statements",
     [
@@ -72,6 +73,7 @@ def test_changed_key_with_snapshot_where_stops_the_table_until_a_full_reload(
     mirrored.assert_equal("t")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("limited", ["first", "last"])
 def test_reload_with_snapshot_where_in_only_one_part_equals_select(
     mirrored: MirroredDatabase, limited: str, monkeypatch: pytest.MonkeyPatch

@@ -92,6 +92,7 @@ def _compressed(size: int) -> LogBuilder:
     return log
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", ["events", "stats"])
 @pytest.mark.parametrize("make", [_transactions, _compressed])
 def test_inspect_memory_stays_bounded_for_a_large_log(

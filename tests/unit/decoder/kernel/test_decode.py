@@ -270,6 +270,7 @@ def test_kernel_decode_into_other_struct_types_matches_python(
 # --- memory
 
 
+@pytest.mark.sample(1)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 @pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
 def test_kernel_decode_releases_its_memory(payload: str) -> None:
