@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
 from helpers.logs.live_log import new_database
+from helpers.memory_folder import folder_in_memory
 from helpers.needed_servers import CI, need
 from helpers.order import alternate_files
 from helpers.samples import mark_newer, take_samples
@@ -69,6 +71,10 @@ SAMPLES: dict[str, tuple[int, int]] = {}
 # with its kernel.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ["PYTHONSAFEPATH"] = "1"
+
+# Also the folders of `tmp_path`, and those of processes that tests start.
+if "TMPDIR" not in os.environ and (memory := folder_in_memory()) is not None:
+    os.environ["TMPDIR"] = tempfile.tempdir = memory
 
 
 def pytest_report_header() -> list[str]:

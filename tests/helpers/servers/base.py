@@ -23,6 +23,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
+from helpers.memory_folder import folder_in_memory
 from helpers.waiting import patience
 from pyspark_mysqlbinlog.protocol.server.client import ServerSettings
 
@@ -37,26 +38,7 @@ __all__ = [
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
-# 100 MB for each server, and a reserve for large binlogs.
-NEEDED_MEMORY = 6 << 30
 _NO_SUCH_THREAD = 1094
-
-
-def _folder_in_memory() -> str | None:
-    """Return a file system in memory with enough space for some servers, if there is one.
-
-    A server syncs its files at each CREATE and DROP, which takes longer than its other work.
-    """
-    folder = Path("/dev/shm")
-    try:
-        if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > NEEDED_MEMORY:
-            for line in Path("/proc/meminfo").read_text().splitlines():
-                name, _, value = line.partition(":")
-                if name == "MemAvailable" and 1024 * int(value.split()[0]) > NEEDED_MEMORY:
-                    return str(folder)
-    except OSError:
-        pass
-    return None
 
 
 class ServerStartError(RuntimeError):
@@ -250,7 +232,7 @@ class LocalServer(Server, ABC):
         if self.folder is not None:
             return
         # Short because the path of a Unix socket has at most 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="binlog-", dir=_folder_in_memory()))
+        self.folder = Path(tempfile.mkdtemp(prefix="binlog-", dir=folder_in_memory()))
         atexit.register(self.stop)
         (self.folder / "tmp").mkdir()
         self.datadir = self.folder / "data"

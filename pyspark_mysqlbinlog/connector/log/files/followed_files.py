@@ -181,9 +181,11 @@ class FollowedFiles:
         except UnsupportedEventError:
             raise
         except FormatError as error:
-            if not is_compressed(path):
+            found = _status_of(path)
+            is_rewritten = found is None or found.size < status.size
+            if not (is_rewritten or is_compressed(path)):
                 raise
-            # The copy of the compressed file may be in progress.
+            # The copy of the compressed file, or the second copy of any file, may be in progress.
             self._error = error
             return
         self._problem = None

@@ -11,6 +11,7 @@ import pytest
 from helpers.logs.events import TIMESTAMP, LogBuilder, query_body, rows_body, table_map
 from helpers.snapshots.filter_harness import xa, xid
 from helpers.streams.file_streams import FileStream, values
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.files import followed_files
@@ -25,6 +26,7 @@ from pyspark_mysqlbinlog.errors import (
     UnknownSchemaError,
     UnsupportedEventError,
 )
+from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream as BinlogFile
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -344,6 +346,30 @@ def test_stream_reads_compressed_files_among_plain_ones(stream: FileStream, tmp_
     stream.wait_for([1, 2, 3])
     assert stream.restart().available() == []
     stream.replay()
+
+
+def test_file_that_is_emptied_and_copied_again_is_read_whole(
+    stream: FileStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is emptied between the look at its size and the reading of its first bytes."""
+    path = tmp_path / "b.000002"
+    copies: list[bytes] = []
+
+    def opened(location: Path, **settings: bool) -> BinlogFile:
+        if Path(location).name == path.name and not copies:
+            copies.append(path.read_bytes())
+            path.write_bytes(b"")
+        return BinlogFile(location, **settings)
+
+    log(1, 1).write(tmp_path)
+    stream.begin().wait_for([1])
+    monkeypatch.setattr(followed_files, "FileStream", opened)
+    log(2, 2).write(tmp_path)
+    wait_until(lambda: not stream.step() and bool(copies), "the file is emptied")
+    for _ in range(20):
+        stream.step()
+    path.write_bytes(copies[0])
+    stream.wait_for([1, 2])
 
 
 def test_truncated_compressed_file_raises_malformed_event_error(
