@@ -24,9 +24,9 @@ SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*' -not -na
 	pyproject.toml setup.py MANIFEST.in
 
 PYTEST_ARGS ?=
-# Processes that share the test files, each with servers and a Spark of its own. Tests also wait, so
-# there is one more than two cores; tests/helpers/order.py sorts the files.
-TEST_WORKERS ?= 3
+# Processes that share the test files, each with servers and a Spark of its own (3 GB). Tests also
+# wait, so there are more than cores; tests/helpers/order.py sorts the files.
+TEST_WORKERS ?= 4
 # How many of the tests that depend on a server run on MySQL 9; empty for all.
 NEWER_CASES ?=
 FUZZ_MINUTES ?= 10

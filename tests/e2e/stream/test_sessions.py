@@ -148,6 +148,7 @@ def rows(live_server: Server, table: str, tmp_path_factory: pytest.TempPathFacto
     return batch
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["connect", "cluster"])
 def test_every_kind_of_session_gives_the_same_rows_and_errors(
     live_server: Server, table: str, rows: list[str], tmp_path: Path, kind: str

@@ -55,7 +55,7 @@ def _has_commits(folder: Path, count: int) -> bool:
     return _commits(folder) >= count
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize(
     ("kills", "rows"),
     [

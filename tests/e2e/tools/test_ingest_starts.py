@@ -153,7 +153,7 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
     assert len(held) == rows
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize(
     "starts",
     [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],

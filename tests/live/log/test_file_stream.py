@@ -84,7 +84,7 @@ class Shop:
 
 
 @pytest.mark.usefixtures("quick_python")
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize(
     ("changes", "kills"),
     [

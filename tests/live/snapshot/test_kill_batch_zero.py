@@ -171,7 +171,7 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
     wait_for_dumps_to_end(server, dumps)
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize("moment", DURABLE)
 def test_killed_driver_in_batch_0_loses_nothing(
     live_server: Server, database: str, tmp_path: Path, moment: str

@@ -23,7 +23,7 @@ COLUMNS = ("id", "a", "b")
 TABLES = 5
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize(
     ("rows", "kills"),
     [

@@ -46,7 +46,7 @@ SHORT = Run(5_000, 1_500, (KILL_AFTER_SINK, STOP))
 FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP))
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize(
     "run",
     [

@@ -210,7 +210,7 @@ def test_snapshot_rows_with_edge_values_equal_streamed_rows(server: Server, scra
     assert_loaded_as_streamed(server, scratch, *names)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("columns", [1, 5, 6, 7, 8, 250, 251, 252, 256, 300, 2500])
 def test_snapshot_rows_of_wide_tables_equal_streamed_rows(
     server: Server, scratch: str, columns: int

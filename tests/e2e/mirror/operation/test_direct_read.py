@@ -72,6 +72,7 @@ def short(
     return MirroredDatabase(spark, live_server, database, tmp_path)
 
 
+@pytest.mark.sample(1)
 def test_changes_and_ddl_read_by_spark_tasks_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_snapshot_of_several_chunks_equals_select(
     short.assert_equal(*"abc")
 
 
+@pytest.mark.sample(1)
 def test_tables_and_change_log_read_directly_equal_select(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
@@ -239,7 +241,7 @@ def test_planned_batch_is_not_read_from_another_binlog_of_the_same_name(
     assert mirrored.rows("a").num_rows == 0
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("with_change_log", [False, True])
 def test_handoff_files_are_applied_without_reading_the_binlog_again(
     mirrored: MirroredDatabase,

@@ -190,6 +190,7 @@ def mirrored(
         yield mirrored
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
 def test_mariadb_11_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int

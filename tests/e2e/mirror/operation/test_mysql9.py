@@ -311,6 +311,7 @@ def mirrored(
         yield mirrored
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("case", "tables"), COUNTS.items())
 def test_mysql_9_tables_equal_select(
     mirrored: dict[str, MirroredDatabase], case: str, tables: int

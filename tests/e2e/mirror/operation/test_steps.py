@@ -91,7 +91,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     return checkpoint_names(request.param)
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 def test_each_change_is_applied_once_after_a_kill_between_sub_batches(
     mirrored: MirroredDatabase,
     ddl_seed: int,
@@ -145,6 +145,7 @@ def test_transaction_is_never_split_across_sub_batches(
 COUNTS = {"t": 100, "pairs": 9_000, "plain": 100}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("payload", ["typed", "texts"])
 def test_batch_larger_than_max_bytes_per_trigger_is_applied_in_sub_batches(
     mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch

@@ -310,7 +310,7 @@ def _switch(mirrored: MirroredDatabase, pair: list[LocalServer]) -> None:
     mirrored.options |= {"port": str(primary.port)}
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(1, group="histories")
 @pytest.mark.one_server
 @pytest.mark.parametrize("kind", ONE_MARIADB_KINDS)
 @pytest.mark.parametrize("history", [fail_over, fail_over_in_snapshot])

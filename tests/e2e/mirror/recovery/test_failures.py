@@ -252,6 +252,7 @@ def test_stop_that_cannot_be_stored_fails_the_batch(mirrored: MirroredDatabase) 
     mirrored.assert_equal("t", "u")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("is_log", [False, True])
 def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_log: bool) -> None:

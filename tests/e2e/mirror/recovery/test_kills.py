@@ -40,7 +40,7 @@ def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
     return True
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 def test_killed_mirror_equals_select_after_a_restart(
     live_server: Server, shop: str, tmp_path: Path
 ) -> None:

@@ -385,6 +385,7 @@ def with_kill(mirrored: MirroredDatabase, number: int, monkeypatch: pytest.Monke
                 raise
 
 
+@pytest.mark.sample(1, group="histories")
 @pytest.mark.parametrize(
     "rounds",
     [

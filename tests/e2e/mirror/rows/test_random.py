@@ -79,7 +79,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 @pytest.mark.parametrize("engine", ["deltalake", "spark"], indirect=True)
 @pytest.mark.parametrize(
     "run",

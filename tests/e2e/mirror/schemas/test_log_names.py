@@ -319,6 +319,7 @@ class Rounds:
         self.purge()
 
 
+@pytest.mark.sample(1, group="histories")
 @pytest.mark.parametrize(
     "rounds",
     [

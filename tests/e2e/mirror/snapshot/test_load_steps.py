@@ -111,7 +111,7 @@ def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     return checkpoint_names(request.param)
 
 
-@pytest.mark.sample(4, group="kills")
+@pytest.mark.sample(2, group="kills")
 def test_tables_equal_select_after_a_kill_between_snapshot_sub_batches(
     mirrored: MirroredDatabase,
     taken: list[SubBatch],

@@ -82,7 +82,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", [*SCENARIOS, "ddl_history", "random_ddl_177"])
 def test_compressed_transactions_give_the_rows_of_plain_ones(
     scenario: str, tmp_path: Path, short_pieces: None
@@ -264,7 +264,7 @@ def _query(sql: str) -> RawEvent:
     return RawEvent(EventType.QUERY_EVENT, query_body(sql))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_savepoints_and_xa_give_only_committed_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -52,7 +52,7 @@ def seqs(rows: list[dict[str, Any]]) -> list[tuple[int, ...]]:
     return [tuple(row["seq"].values()) for row in rows]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("number", range(8))
 @pytest.mark.parametrize("held", [1 << 20, 150, 1])
 def test_random_transaction_histories_give_each_committed_row_once(

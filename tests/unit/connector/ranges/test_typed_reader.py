@@ -153,7 +153,7 @@ def assert_same(options: Options, partition: RangePartition) -> int:
 REFUSED = {"statements"}
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
 def test_typed_range_of_recorded_logs_equals_its_json(
     scenario: str, monkeypatch: pytest.MonkeyPatch

@@ -29,7 +29,7 @@ def test_kernel_decodes_every_byte_of_a_charset_like_python(charset: str) -> Non
     parity.agree(long(bytes(range(128)) * 3))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("charset", [name for name in CHARSETS if name not in ONE_BYTE])
 def test_kernel_decodes_every_byte_pair_of_a_charset_like_python(charset: str) -> None:
     parity = varchar(charset)

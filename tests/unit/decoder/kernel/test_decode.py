@@ -41,7 +41,7 @@ TESTS = Path(__file__).parents[3]
 # --- logs that a server wrote
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("batch_rows", [16_384, 3])
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -121,7 +121,7 @@ def test_kernel_decode_of_positional_columns_matches_python(
     assert len(by_hand) == 1
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
@@ -149,7 +149,7 @@ def test_kernel_decode_into_a_struct_of_other_columns_matches_python(
         )
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_kernel_decode_of_damaged_logs_matches_python(scenario: str, kind: str) -> None:
@@ -191,7 +191,7 @@ def events_of(made: list[RawEvent]) -> list[Event]:
     return log.events
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_kernel_decode_of_random_tables_matches_python(payload: str, part: int) -> None:
@@ -243,7 +243,7 @@ TARGETS = [
 ]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda column: f"{column.type}-{column.length}")
 @pytest.mark.parametrize("time_type", ["string", "micros", "interval"])
 def test_kernel_decode_into_other_struct_types_matches_python(
