@@ -23,7 +23,9 @@ _ALTERNATING = ("e2e", "live")
 
 def alternate_files(items: list[pytest.Item]) -> None:
     """Sort tests by files; the tests of each file stay together and keep their order."""
-    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    files = [
+        list(tests) for _, tests in groupby(items, key=lambda item: item.nodeid.partition("::")[0])
+    ]
     chosen = [[file for file in files if name in _folders(file[0])] for name in _ALTERNATING]
     rest = [file for file in files if not any(name in _folders(file[0]) for name in _ALTERNATING)]
     items[:] = [test for file in (*merged(chosen), *rest) for test in file]
@@ -39,5 +41,6 @@ def merged(lists: Sequence[Sequence[T]]) -> list[T]:
     return [element for _, _, element in sorted(places, key=lambda place: place[:2])]
 
 
-def _folders(item: pytest.Item) -> tuple[str, ...]:
-    return item.path.parts
+def _folders(item: pytest.Item) -> list[str]:
+    """Return the folders inside of the checkout."""
+    return item.nodeid.partition("::")[0].split("/")[:-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +17,11 @@ def test_merged_lists_are_spread_evenly_and_keep_their_order() -> None:
 def test_files_of_live_and_e2e_alternate_and_others_come_last() -> None:
     files = ["e2e/a", "e2e/b", "fuzz/c", "live/d", "live/e", "unit/f"]
     tests: list[Any] = [
-        SimpleNamespace(path=Path("tests", f"{file}.py"), name=number)
+        SimpleNamespace(nodeid=f"tests/{file}.py::test_{number}")
         for file in files
         for number in range(2)
     ]
     alternate_files(tests)
-    assert [(test.path.stem, test.name) for test in tests] == [
-        (file, number) for file in "adbecf" for number in range(2)
+    assert [test.nodeid[-12:] for test in tests] == [
+        f"{file}.py::test_{number}" for file in "adbecf" for number in range(2)
     ]

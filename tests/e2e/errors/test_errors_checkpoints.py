@@ -36,7 +36,7 @@ def rewrite_newest_offset(checkpoint: Path, **changes: Any) -> None:
     newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1, by="trigger")
 @pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
 @pytest.mark.parametrize(
     ("changes", "name", "says"),

@@ -52,7 +52,6 @@ def _reasons(spark: SparkSession, patient: Patient) -> list[str]:
     return [*mirror.stopped.values(), *found]
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("fault", CASES, ids=lambda fault: fault.name)
 def test_fault_that_doctor_reports_as_stop_stops_the_mirror(
     spark: SparkSession, patient: Patient, fault: Fault

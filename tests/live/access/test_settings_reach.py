@@ -71,7 +71,7 @@ def no_second_try(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert [text for text in messages if "failed" in text or "lost" in text] == []
 
 
-@pytest.mark.sample(12)
+@pytest.mark.one_server
 @pytest.mark.usefixtures("no_second_try")
 @pytest.mark.parametrize("group", GROUPS)
 def test_global_settings_do_not_change_snapshot_and_streamed_rows(
@@ -99,7 +99,7 @@ def test_init_connect_does_not_change_snapshot_and_streamed_rows(
         assert_snapshot_and_changes(tables, account)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.one_server
 @pytest.mark.parametrize("init", ["SET autocommit = 0", "START TRANSACTION"])
 def test_no_transaction_stays_open_between_snapshot_batches(
     server: Server, tables: Tables, account: Account, init: str

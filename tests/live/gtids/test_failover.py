@@ -462,7 +462,6 @@ def test_rows_after_a_replay_on_another_server_have_larger_seq(
         later.reader.stop()
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

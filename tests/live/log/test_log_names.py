@@ -443,7 +443,6 @@ def test_next_sequence_replaced_before_reading_raises_binlog_replaced_error(
         follow(stream, start, 2)
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize("kept", ["only the last file", "all files"])
 def test_dump_continued_after_reset_master_raises_an_error(shop: LocalServer, kept: str) -> None:
     """The server continues the dump in the file that has the same place in the new index."""

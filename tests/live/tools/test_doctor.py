@@ -45,7 +45,7 @@ def test_doctor_finds_no_fault_on_a_healthy_server(patient: Patient) -> None:
     assert not patient.lake.exists()
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(48)
 @pytest.mark.parametrize(
     ("server", "fault"),
     CASES,

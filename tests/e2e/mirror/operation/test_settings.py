@@ -38,7 +38,7 @@ SETTINGS: dict[str, Values] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.one_server
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("server_name", every_server())
 def test_tables_under_global_server_settings_equal_select(

@@ -161,7 +161,6 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 ]
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
 def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
     mirrored: MirroredDatabase, number: int
@@ -185,7 +184,6 @@ def test_write_error_of_one_table_stops_only_this_table_until_a_reload(
     assert_replay(mirrored, "t", "id")
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
 def test_store_or_process_error_fails_the_batch_and_stops_no_table(
     mirrored: MirroredDatabase, number: int
@@ -252,7 +250,6 @@ def test_stop_that_cannot_be_stored_fails_the_batch(mirrored: MirroredDatabase) 
     mirrored.assert_equal("t", "u")
 
 
-@pytest.mark.sample(1)
 @pytest.mark.both_engines
 @pytest.mark.parametrize("is_log", [False, True])
 def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_log: bool) -> None:

@@ -160,7 +160,6 @@ def _merge(table: DeltaTable) -> None:
     merger.when_matched_delete().execute()
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("operation", "write"),
     [

@@ -144,7 +144,6 @@ def test_masked_tables_equal_select_after_ddl_that_rewrites_rows(
     transformed.assert_equal()
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("changed", "is_accepted"),
     [

@@ -17,7 +17,6 @@ from pyspark_mysqlbinlog import DeltaMirror
 pytestmark = pytest.mark.both_engines
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "scenario",
     ["numbers", "temporals", "strings", "charsets", "json_docs", "geometry", "rotations", "wide"],

@@ -70,7 +70,6 @@ def _assert_right(mirrored: MirroredDatabase) -> None:
         assert replayed(rows_of_log(mirrored, "x"), "id") == []
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_tables_equal_select_after_a_table_name_used_only_within_one_batch(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path, case: int

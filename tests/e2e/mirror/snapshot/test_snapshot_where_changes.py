@@ -46,7 +46,6 @@ def mirrored(
     return mirrored
 
 
-@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "statements",
     [
