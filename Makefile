@@ -192,6 +192,7 @@ build-kernel: $(VENV)/dependencies ## Compile the kernel into the checkout
 
 # A kernel whose every read and write is watched, on all that needs no server and no Spark. Python
 # keeps its memory until the end, so leaks are not told; its own allocator would hide overruns.
+# With pytest's capture of file descriptors, a report would be lost with the process that it ends.
 sanitize: $(VENV)/dependencies ## Run the decoder's tests on a kernel under AddressSanitizer
 	@rm -rf $(SANITIZED)/package
 	MYSQLBINLOG_KERNEL=required \
@@ -203,7 +204,7 @@ sanitize: $(VENV)/dependencies ## Run the decoder's tests on a kernel under Addr
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"; \
 	$(PYTHON) -m pyspark_mysqlbinlog.decoder.kernel.implementation | grep sanitized && \
-	$(VENV)/bin/pytest $(WATCHED) $(PYTEST_ARGS)
+	$(VENV)/bin/pytest --capture=sys $(WATCHED) $(PYTEST_ARGS)
 
 # Hypothesis makes other examples every time; what fails is kept and tried again.
 fuzz: $(VENV)/installed ## Compare the two implementations on random and damaged binlogs (FUZZ_MINUTES=10)

@@ -189,7 +189,8 @@ class EventRowCounter:
         self._learnt[table_map.table_id] = table_map
         if (columns := _stored_columns(table_map)) is not None:
             self._native.learn(event.body, 0, columns)
-            self._scan(self._native, raw, trailer)
+        # Of a map that it has not learned, it forgets what the id stood for.
+        self._scan(self._native, raw, trailer)
 
     def forget(self) -> None:
         """Forget all table maps: a new file begins."""

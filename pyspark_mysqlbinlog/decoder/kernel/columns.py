@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.charsets import canonical_charset
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, real_string
 from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of
 from pyspark_mysqlbinlog.decoder.values.codec import quote
-from pyspark_mysqlbinlog.decoder.values.sizes import StoredSize, stored_size
+from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
@@ -84,8 +84,6 @@ def column_spec(
     """
     try:
         stored = stored_size(code, metadata)
-        if not _is_possible(code, metadata, stored):
-            return None
         if excluded or schema is None:
             return ColumnSpec("PrefixedSkip" if stored.is_prefix else "FixedSkip", stored.size)
         spec = _shown(code, metadata, stored.size, schema)
@@ -95,13 +93,6 @@ def column_spec(
     except (UnsupportedEventError, UnicodeEncodeError):
         return None
     return spec
-
-
-def _is_possible(code: int, metadata: int, stored: StoredSize) -> bool:
-    """Whether the kernel can skip such a value."""
-    if code == FieldType.NEWDECIMAL:
-        return metadata & 0xFF <= metadata >> 8  # scale and precision
-    return not stored.is_prefix or 1 <= stored.size <= 4
 
 
 def _shown(code: int, metadata: int, size: int, schema: ColumnSchema) -> ColumnSpec | None:

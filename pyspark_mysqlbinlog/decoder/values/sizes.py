@@ -57,7 +57,11 @@ class StoredSize(NamedTuple):
 
 
 def stored_size(code: int, metadata: int) -> StoredSize:
-    """Return the size of a column's values; UnsupportedEventError for an unknown type."""
+    """Return the size of a column's values.
+
+    UnsupportedEventError for an unknown type, and for metadata that no server writes (a damaged
+    table map).
+    """
     if code in _FIXED:
         return StoredSize(_FIXED[code])
     if code in _FRACTIONAL:
@@ -65,9 +69,18 @@ def stored_size(code: int, metadata: int) -> StoredSize:
     if code in (FieldType.VARCHAR, FieldType.VAR_STRING):
         return StoredSize(_length_bytes(metadata), is_prefix=True)
     if code in _BLOBS:
+        if not 1 <= metadata <= 4:
+            raise UnsupportedEventError(
+                f"{field_type_name(code)} with lengths of {metadata} bytes (expected: 1 to 4)"
+            )
         return StoredSize(metadata, is_prefix=True)
     if code == FieldType.NEWDECIMAL:
-        return StoredSize(decimal_size(metadata >> 8, metadata & 0xFF))
+        precision, scale = metadata >> 8, metadata & 0xFF
+        if scale > precision:
+            raise UnsupportedEventError(
+                f"DECIMAL({precision},{scale}), whose scale is more than its precision"
+            )
+        return StoredSize(decimal_size(precision, scale))
     if code == FieldType.BIT:
         return StoredSize((metadata >> 8) + (metadata & 0xFF != 0))
     if code == FieldType.STRING:

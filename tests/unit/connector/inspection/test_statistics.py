@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
-from helpers.logs.events import LogBuilder, gtid_body, query_body
+from helpers.logs.events import LogBuilder, gtid_body, query_body, rows_body, table_map
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page
 from pyspark_mysqlbinlog.connector.inspection.figures.statistics import LogStatistics, collect
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.inspection.selection import Selection
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
-from pyspark_mysqlbinlog.errors import ChecksumError
+from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -141,6 +141,32 @@ def test_transaction_cut_off_by_a_crash_does_not_continue_in_the_next_file(
         first.write(tmp_path), second.write(tmp_path), implementation=implementation
     )
     assert [(each.file, each.rows) for each in statistics.largest] == [("mysql-bin.000002", 1)]
+
+
+@pytest.mark.parametrize("implementation", ["c", "python"])
+@pytest.mark.parametrize(("code", "metadata"), [(0xFC, b"\x00"), (0xF5, b"\x09")])
+def test_rows_of_an_unreadable_table_map_are_not_counted_by_an_earlier_one(
+    tmp_path: Path, implementation: Implementation, code: int, metadata: bytes
+) -> None:
+    log = LogBuilder()
+    log.format_description()
+    log.begin()
+    log.rows(7, "t", 1)
+    of_int = table_map(7, "t")
+    damaged = of_int.removesuffix(b"\x03\x00\x01") + bytes([code, len(metadata)]) + metadata
+    log.add(EventType.TABLE_MAP_EVENT, damaged + b"\x01")
+    second = log.pos
+    log.add(EventType.WRITE_ROWS_EVENT, rows_body(7, 1))
+    path = log.write(tmp_path)
+    with using(implementation):
+        source = BinlogFiles([str(path)])
+        for read in (
+            lambda: [*Entries(source)],
+            lambda: collect(source, ALL, lambda: Entries(source), LogStatistics()),
+        ):
+            with pytest.raises(UnsupportedEventError) as raised:
+                read()
+            assert f":{second})" in str(raised.value)
 
 
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"

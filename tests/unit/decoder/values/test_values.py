@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,
     SchemaError,
+    UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
@@ -73,6 +74,19 @@ def test_value_of_unknown_charset_is_rejected_but_can_be_skipped() -> None:
     with pytest.raises(SchemaError, match="the character set klingon"):
         codec_for(F.VARCHAR, 40, described)
     assert skip_for(F.VARCHAR, 40, "c")(b"\x02ab", 0) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "metadata", "error"),
+    [
+        (F.BLOB, 0, "c has BLOB with lengths of 0 bytes"),
+        (F.JSON, 9, r"c has JSON with lengths of 9 bytes \(expected: 1 to 4\)"),
+        (F.NEWDECIMAL, 0x0307, r"c has DECIMAL\(3,7\), whose scale is more than its precision"),
+    ],
+)
+def test_metadata_that_no_server_writes_is_rejected(code: int, metadata: int, error: str) -> None:
+    with pytest.raises(UnsupportedEventError, match=error):
+        skip_for(code, metadata, "c")
 
 
 @pytest.mark.parametrize(
