@@ -121,7 +121,7 @@ test-pythons: ## Compile, stream and mirror with other versions of Python (PYTHO
 	done; test -z "$$failed" || { echo "failed with Python$$failed"; exit 1; }
 
 test-slow: $(VENV)/installed java servers newer-servers classes ## Run all cases of sampled tests, and the long ones: 100,000 changes, kills, memory
-	$(VENV)/bin/pytest -m slow --log-cli-level=INFO $(PYTEST_ARGS)
+	$(VENV)/bin/pytest -m slow -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style, types and who imports whom
 	$(VENV)/bin/ruff check .
