@@ -64,7 +64,7 @@ help: ## Show this help
 demo: $(VENV)/installed java servers ## Keep a small shop on a real MySQL in Delta tables, and compare them
 	$(PYTHON) examples/shop_demo.py
 
-test: $(VENV)/installed java servers newer-servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
+test: $(VENV)/installed java servers newer-servers classes ## Install the package and run every test but the slow ones (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # What depends on a server, with Debian's newest one as the live MySQL.

@@ -6,7 +6,7 @@
 It runs in classic sessions and in Spark Connect until it is stopped, and resumes from its
 checkpoint when it is started again. How it handles changes, DDL and tables that it cannot follow is
 described in docs/how-to/delta-mirror.md. The server needs `binlog_row_image=FULL`; Delta is
-written by delta-rs (`pip install "pyspark-mysqlbinlog[delta]"`), so the JVM needs no jars.
+written by delta-rs (`pip install ".[delta]"` in a checkout), so the JVM needs no jars.
 """
 
 from __future__ import annotations

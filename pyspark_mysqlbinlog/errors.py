@@ -249,9 +249,9 @@ class SnapshotVisibilityTimeoutError(ServerError):
 
 
 class BinlogSettingsError(ServerError):
-    """The binlog is off, or not in ROW format."""
+    """The server's settings keep captured changes out of its binlog."""
 
-    hint = "set log_bin and binlog_format=ROW on the server"
+    hint = "set the server variable that the message names"
 
 
 class PositionError(MySQLBinlogError):

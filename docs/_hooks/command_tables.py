@@ -59,7 +59,7 @@ def _flags(command: str) -> Iterator[_Flag]:
         # `list[str] | None` is a list of texts that need not be given.
         kinds = getattr(hint.__origin__, "__args__", None) or (hint.__origin__,)
         kind = getattr(kinds[0], "__origin__", kinds[0])
-        shown = names[0] if names else f"--{name.replace('_', '-')}"
+        shown = ", ".join(sorted(names, key=len)) or f"--{name.replace('_', '-')}"
         if isinstance(info, ArgumentInfo):
             shown = name.upper()
         yield _Flag(shown, kind, parameter.default, info)

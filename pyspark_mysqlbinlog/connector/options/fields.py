@@ -62,7 +62,7 @@ class OptionFields(BaseModel):
         "true or false",
         "Whether another server may answer under the one name in `host` (a virtual address, a"
         " proxy, DNS), and the stream may continue on it as if `host` named both. With several"
-        " names it may in any case",
+        " names in `host`, failover is always on",
         reads="servers",
     )
     prefer_replica: Flag = option(

@@ -155,8 +155,9 @@ def _from_error_number(
         )
     if code == _HOST_IS_BLOCKED:
         return ServerError(
-            f"{address} rejected this host: {text}; run FLUSH HOSTS on the server, and find what"
-            " breaks its handshakes (max_connect_errors)",
+            f"{address} rejected this host: {text}; run FLUSH HOSTS on the server (8.0 and later:"
+            " TRUNCATE TABLE performance_schema.host_cache), and find what breaks its handshakes"
+            " (max_connect_errors)",
             code=code,
         )
     if code == _INIT_CONNECT_FAILED and doing == "connecting":
