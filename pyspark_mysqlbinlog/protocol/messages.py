@@ -102,7 +102,7 @@ def parse_server_version(body: bytes) -> str:
 def _knows_checksums(server_version: str) -> bool:
     numbers = []
     for part in server_version.split("-", maxsplit=1)[0].split(".")[:3]:
-        digits = "".join(c for c in part if c.isdigit())
+        digits = "".join(c for c in part if c.isdecimal())
         numbers.append(int(digits or 0))
     since = (5, 3, 0) if "mariadb" in server_version.lower() else (5, 6, 1)
     return tuple(numbers) >= since

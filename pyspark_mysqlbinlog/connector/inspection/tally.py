@@ -247,6 +247,8 @@ class KernelTally(Tally):
     def add(self, event: Event, size: int) -> None:
         if event.type == _FORMAT_DESCRIPTION:
             self._native.forget_ids()
+        elif event.type == _TABLE_MAP:
+            self._native.forget_id(table_id_of(event.body))
         elif event.type in OPERATIONS:
             self._learn_in_python(event)
         self._take_native()

@@ -92,6 +92,8 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
             is_format = event.type == EventType.FORMAT_DESCRIPTION_EVENT
             if is_format and not event.flags & ARTIFICIAL_FLAG:
                 boundary = log.position(event.file, event.start)
+                # A transaction that a crash of the server cut off has no end.
+                transaction = TransactionState()
             continue
         if not transaction.in_progress and event.timestamp >= seconds:
             return boundary

@@ -59,8 +59,10 @@ class SchemaGuard:
         self._case_sensitive = case_sensitive
         self._evolution = evolution
         self._positional = positional
-        # Valid for this history object only.
+        # Valid for this history object and this file only: a start of the server, which begins a
+        # file, begins its table ids again.
         self._history: SchemaHistory | None = None
+        self._file = ""
         self._passed: set[bytes] = set()
         # Why tables are unknown that the server was queried for without success.
         self._unanswered: dict[Table, UnknownSchema] = {}
@@ -83,6 +85,9 @@ class SchemaGuard:
         SchemaMismatchError : its metadata contradicts them.
         UnknownSchemaError : they are not known.
         """
+        if event.file != self._file:
+            self._passed.clear()
+            self._file = event.file
         if history is self._history and event.body in self._passed:
             return history
         _, database, table = parse_table_name(event.body)

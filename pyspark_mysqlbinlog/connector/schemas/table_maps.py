@@ -22,24 +22,37 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 
 
 def table_maps(log: ScannedLog, start: Position, databases: Collection[str]) -> Iterator[Event]:
-    """Yield the table maps of some databases; skips some equal ones.
+    """Yield the table maps of some databases, in order; others may be among them.
 
-    Stops at an event that can't be skipped; the reader of the rows reports it.
+    A map that equals an earlier one may be skipped if only row changes are between them, and all
+    may be yielded a second time. Raises the errors of reading the log.
     """
-    filtering = EventFilter(lambda database, _: database in databases)
-    try:
-        if implementation() == "python":
-            yield from (event for event in log.events(start) if event.type == _TABLE_MAP)
+    if implementation() == "c":
+        try:
+            yield from _scanned_maps(log, start, databases)
+        except MySQLBinlogError:
+            # The filter rejects what a reader of rows cannot follow, such as a statement that
+            # changes a table. Here only the maps count, those after it, too.
+            pass
+        else:
             return
-        scanner = LogScanner(filtering, whole_maps=True)
-        for found in log.scan(start, scanner, lambda _: NO_LIMIT):
-            if isinstance(found, Event):
-                filtering.feed(found)
-                scanner.learn(found)
-                if found.type == _TABLE_MAP:
-                    yield found
-    except MySQLBinlogError:
-        return
+    yield from (event for event in log.events(start) if event.type == _TABLE_MAP)
+
+
+def _scanned_maps(log: ScannedLog, start: Position, databases: Collection[str]) -> Iterator[Event]:
+    filtering = EventFilter(lambda database, _: database in databases)
+    scanner = LogScanner(filtering, whole_maps=True)
+    for found in log.scan(start, scanner, lambda _: NO_LIMIT):
+        if not isinstance(found, Event):
+            continue
+        filtering.feed(found)
+        if found.type == _TABLE_MAP:
+            scanner.learn(found)
+            yield found
+        else:
+            # After DDL, or a start of the server, which begins its ids again, an equal map may be
+            # of another table.
+            scanner.forget_maps()
 
 
 def described_tables(

@@ -21,9 +21,11 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 __all__ = ["LogTail"]
+
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 
 
 class LogTail(ABC):
@@ -145,8 +147,8 @@ class LogTail(ABC):
         walk.take(found)
         if scanner is None:
             return
-        if walk.history is not history:
-            # The guard checks each table map under a new history.
+        if walk.history is not history or found.type == _FORMAT_DESCRIPTION:
+            # The guard checks each table map under a new history, and in each file.
             scanner.forget_maps()
         # From now on the scan may pass similar events.
         scanner.learn(found)

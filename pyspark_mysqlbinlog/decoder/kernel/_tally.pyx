@@ -38,6 +38,7 @@ cdef extern from "loops/tally.hpp" namespace "mysqlbinlog" nogil:
         OpenTransaction open
         void learn(string_view, size_t, vector[StoredColumn]) except +
         void forget_ids()
+        void forget_id(uint64_t)
         string_view body_of(uint64_t)
         void scan(const uint8_t*, size_t, size_t&, int64_t&, cbool, size_t, int64_t) except +
         const Types& types()
@@ -67,6 +68,10 @@ cdef class Tally:
     def forget_ids(self):
         """Forget the table maps of all ids, because a new file begins."""
         self.native.forget_ids()
+
+    def forget_id(self, uint64_t table_id):
+        """Forget the table map of an id, because another one was not scanned."""
+        self.native.forget_id(table_id)
 
     def scan(self, data, size_t at, int64_t pos, *, bint packets, size_t trailer,
              int64_t payload_end):

@@ -47,6 +47,11 @@ class RowCounter:
                 f"{type_name(event.type)} has table id {head.table_id}, expected one of a table map"
                 " before it"
             )
+        if head.column_count != table_map.column_count:
+            raise MalformedEventError(
+                f"{type_name(event.type)} has {head.column_count} columns, expected the"
+                f" {table_map.column_count} of its table map"
+            )
         images = [self._image(table_map, bits) for bits in (head.before, head.after) if bits]
         data, pos = event.body, head.rows_start
         while pos < len(data):

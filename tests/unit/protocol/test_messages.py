@@ -196,6 +196,8 @@ VERSIONS = [
     ("5.3.0-MariaDB", 0, ChecksumAlgorithm.OFF, True),
     ("5.2.14-MariaDB", None, ChecksumAlgorithm.OFF, False),
 ]
+# Digits of Unicode that are no decimal ones, in a damaged version.
+DAMAGED_VERSION = b"5.\xb2\xb2.41-log"
 
 
 @pytest.mark.parametrize(("version", "code", "algorithm", "carries"), VERSIONS)
@@ -212,6 +214,12 @@ def test_format_description_gives_server_version_and_checksum_algorithm(
     assert described.checksum is algorithm
     assert described.carries_checksum is carries
     assert described.post_header_lengths == head[57:]
+
+
+def test_superscript_in_a_damaged_version_is_no_digit() -> None:
+    body = format_description_body("5.5")
+    body = body[:2] + pack("50s", DAMAGED_VERSION) + body[52:]
+    assert FormatDescription.parse(body).carries_checksum is False
 
 
 def test_cut_format_description_without_a_checksum_algorithm_is_rejected() -> None:

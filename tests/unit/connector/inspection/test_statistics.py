@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.inspection.selection import Selection
 from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
-from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
+from pyspark_mysqlbinlog.errors import ChecksumError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -167,6 +167,63 @@ def test_rows_of_an_unreadable_table_map_are_not_counted_by_an_earlier_one(
             with pytest.raises(UnsupportedEventError) as raised:
                 read()
             assert f":{second})" in str(raised.value)
+
+
+@pytest.mark.parametrize("maps", [9_998, 9_999, 10_000])
+def test_statement_of_two_tables_is_counted_after_any_number_of_table_maps(
+    tmp_path: Path, maps: int
+) -> None:
+    log = LogBuilder()
+    log.format_description()
+    for number in range(maps):
+        log.begin().rows(100 + number, f"t{number}", 1).xid()
+    # Both maps precede the rows.
+    log.begin()
+    log.add(EventType.TABLE_MAP_EVENT, table_map(90_001, "a"))
+    log.add(EventType.TABLE_MAP_EVENT, table_map(90_002, "b"))
+    log.add(EventType.WRITE_ROWS_EVENT, rows_body(90_001, 1, 2, last=False))
+    log.add(EventType.WRITE_ROWS_EVENT, rows_body(90_002, 1)).xid()
+    statistics = numbers(log.write(tmp_path))
+    assert len(statistics.tables) == maps + 2
+    assert statistics.rows == maps + 3
+
+
+# Longer than what the compiled scan reads at once, by optional metadata of an unknown type.
+_LONG = b"\x0c\xfd" + (600_000).to_bytes(3, "little") + bytes(600_000)
+
+
+@pytest.mark.parametrize("implementation", ["c", "python"])
+def test_rows_of_a_table_map_of_600_kb_are_not_counted_by_an_earlier_one(
+    tmp_path: Path, implementation: Implementation
+) -> None:
+    log = LogBuilder()
+    log.format_description()
+    log.begin().rows(7, "t", 1).xid()
+    log.begin()
+    of_tinyint = table_map(7, "u").removesuffix(b"\x03\x00\x01") + b"\x01\x00\x01"
+    log.add(EventType.TABLE_MAP_EVENT, of_tinyint + _LONG)
+    log.add(EventType.WRITE_ROWS_EVENT, rows_body(7) + b"\xfe\x02" * 5).xid()
+    statistics = numbers(log.write(tmp_path), implementation=implementation)
+    rows = {
+        table: sum(each.rows for each in it.values()) for table, it in statistics.tables.items()
+    }
+    assert rows == {("d", "t"): 1, ("d", "u"): 5}
+
+
+@pytest.mark.parametrize("implementation", ["c", "python"])
+@pytest.mark.parametrize("columns", [b"\x02\xff", b"\x08\xff"])
+def test_rows_event_with_another_number_of_columns_than_its_map_is_rejected(
+    tmp_path: Path, implementation: Implementation, columns: bytes
+) -> None:
+    log = LogBuilder()
+    log.format_description()
+    log.begin()
+    nine = table_map(7, "t").removesuffix(b"\x01\x03\x00\x01") + b"\x09" + b"\x01" * 9
+    log.add(EventType.TABLE_MAP_EVENT, nine + b"\x00\xff\x01")
+    log.add(EventType.WRITE_ROWS_EVENT, rows_body(7).removesuffix(b"\x01\xff") + columns + bytes(9))
+    path = log.write(tmp_path)
+    with pytest.raises(MalformedEventError, match="columns, expected the 9 of its table map"):
+        numbers(path, implementation=implementation)
 
 
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m"

@@ -185,3 +185,26 @@ def test_time_lookup_in_files_with_unordered_times_equals_a_linear_search(
     for second in {time + step for _, each in times for time in each for step in (-1, 0, 1)}:
         wanted = next((at for at, time in expected if time >= second), None)
         assert first_since(log, log.begins(), second) == wanted
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_time_lookup_finds_the_first_transaction_after_a_crash(
+    tmp_path: Path, is_cut: bool
+) -> None:
+    first = LogBuilder("b.000001").format_description().begin().rows(1, "t", 1).xid()
+    if is_cut:
+        first.begin().rows(1, "t", 2)  # the server crashes before the end
+    first.write(tmp_path)
+    second = LogBuilder("b.000002", timestamp=TIMESTAMP + 1000).format_description()
+    begin = second.pos
+    second.begin().rows(1, "t", 3).xid()
+    later = second.pos
+    second.timestamp += 1
+    second.begin().rows(1, "t", 4).xid()
+    second.write(tmp_path)
+    log = FileLog.find(str(tmp_path))
+    found = first_since(log, log.begins(), TIMESTAMP + 1000)
+    assert found is not None
+    assert found.file == second.file
+    assert found.pos <= begin
+    assert first_since(log, log.begins(), TIMESTAMP + 1001) == log.position(second.file, later)

@@ -56,10 +56,8 @@ public:
 
     // Adds a table map's body, with the index of its table and how its columns are stored.
     void learn(std::string_view body, size_t table, std::vector<StoredColumn> columns) {
-        if (known_.size() >= MOST_MAPS) {
-            known_.clear();
-            ids_.clear();
-        }
+        // Those of the ids stay: their rows may follow.
+        if (known_.size() >= MOST_MAPS) known_.clear();
         auto& known = known_[std::string(body)];
         known = std::make_shared<Known>();
         known->table = table;
@@ -67,6 +65,7 @@ public:
         if (table != NOT_COUNTED && counts_.size() <= table) counts_.resize(table + 1);
     }
     void forget_ids() { ids_.clear(); }
+    void forget_id(uint64_t id) { ids_.erase(id); }
     // The body of the table map of an id; empty without one.
     std::string_view body_of(uint64_t id) const {
         const auto mapped = ids_.find(id);
@@ -168,6 +167,8 @@ private:
             ended_.insert(ended_.end(), {open.begin, end - open.begin, open.rows, open.events,
                                          int64_t{event.timestamp}});
             open.is_named = open.is_in_group = false;
+            // A transaction has the maps of its rows.
+            if (ids_.size() >= MOST_MAPS) ids_.clear();
         }
         return true;
     }
