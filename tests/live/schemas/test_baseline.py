@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -356,8 +357,11 @@ def race(followed: Followed, baselines: int) -> None:
     tracker = SchemaTracker(
         followed.history(None), followed.captures, case_sensitive=True, complete=lambda _: True
     )
-    # Reading information_schema takes 9 ms on 5.6, and 40 ms on 9.7.
-    longer = 5 if followed.server.version().startswith("9.") else 1
+    begin = time.monotonic()
+    followed.history(None)
+    # A read takes 9 ms on 5.6, 40 ms on 9.7, and many times that on a busy machine. Pauses that
+    # did not grow with it would leave no read undisturbed.
+    pace = undisturbed = time.monotonic() - begin
     start = followed.here()
     stop, altered = threading.Event(), threading.Event()
 
@@ -365,7 +369,7 @@ def race(followed: Followed, baselines: int) -> None:
         with followed.server.connect(database=followed.database) as connection:
             cursor = connection.cursor()
             number = 0
-            while not stop.wait(longer * random.choice((0, 0, 0.001, 0.01))):
+            while not stop.wait(pace * random.choice((0, 0, 0.1, 1))):
                 altered.set()
                 cursor.execute(f"ALTER TABLE t CHANGE c{number} c{number + 1} INT")
                 number += 1
@@ -384,7 +388,9 @@ def race(followed: Followed, baselines: int) -> None:
                 history = followed.history(None)
             except SchemaChangedError:
                 missed += 1
+                pace *= 1.5
                 continue
+            pace = max(undisturbed, pace / 1.1)
             found.append((before, history))
     finally:
         stop.set()
