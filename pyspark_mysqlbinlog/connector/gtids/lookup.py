@@ -19,10 +19,11 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import FailoverError
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, Event, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.messages import MariadbGtid
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
-__all__ = ["position_after"]
+__all__ = ["check_is_new", "position_after"]
 
 _GTIDS = (
     int(EventType.GTID_LOG_EVENT),
@@ -133,5 +134,23 @@ def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:
                 reader.seek(header.log_pos - header.length)
             event = reader.feed(raw)
             if event is not None and event.type in _GTIDS:
+                check_is_new(event, executed)
                 return Position.of(event.file, event.start)
     raise FailoverError("its binlog has none of the transactions that it had a moment before")
+
+
+def check_is_new(event: Event, executed: GtidSet) -> None:
+    """Raise FailoverError if a MariaDB transaction is executed that follows the last executed one.
+
+    A GTID_LIST does not show the order of a domain's transactions. If their numbers once decreased,
+    the greatest one is not the last one (measured on 10.11.18 without gtid_strict_mode).
+    """
+    if event.type != EventType.MARIADB_GTID_EVENT:
+        return
+    gtid = MariadbGtid.parse(event.body)
+    source = f"{gtid.domain}-{event.server_id}"
+    if executed.has(source, gtid.number):
+        raise FailoverError(
+            f"it has {source}-{gtid.number}, which is executed, where the next transaction would"
+            " be: numbers of the domain do not increase (gtid_strict_mode is OFF)"
+        )

@@ -39,6 +39,15 @@ _FILE_EVENTS = frozenset(
     }
 )
 
+_GTID_EVENTS = frozenset(
+    {
+        EventType.GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    }
+)
+
 
 def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Position | None:
     """Return the boundary before the first transaction that begins at `seconds` or later.
@@ -95,6 +104,10 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
                 # A transaction that a crash of the server cut off has no end.
                 transaction = TransactionState()
             continue
+        if event.type in _GTID_EVENTS and transaction.in_progress:
+            # An INCIDENT does not end the transaction that its GTID began.
+            transaction = TransactionState()
+            boundary = log.position(event.file, event.start)
         if not transaction.in_progress and event.timestamp >= seconds:
             return boundary
         _follow(transaction, event)

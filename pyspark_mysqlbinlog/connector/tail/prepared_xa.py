@@ -188,7 +188,8 @@ class PreparedXaSearch:
                 begin = begin._replace(pos=event.start)
                 captured.clear()
                 tables.clear()
-            if event.start == prepared.start:
+            # The events of a payload all begin with it.
+            if event.type == _XA_PREPARE and event.start == prepared.start:
                 break
             if event.type == _TABLE_MAP:
                 table_id, database, table = parse_table_name(event.body)

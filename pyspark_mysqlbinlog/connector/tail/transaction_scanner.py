@@ -115,8 +115,10 @@ class TransactionScanner:
         self._gtids = GtidTracker(start.executed)
         self._rows: int
         self._prepared = PreparedTransactions(start.pending_xa, position)
-        # A boundary at which no dump can start, until the next file respells it.
+        # A boundary at which no dump can start, until the next file respells it; and the captured
+        # rows up to there, None without captured events. The next transactions are added to it.
         self._late: BoundaryState | None = None
+        self._late_rows: int | None = None
         # The last event of the transaction outside of a payload.
         self._outer: Event | None = None
         self._begin_transaction()
@@ -238,12 +240,16 @@ class TransactionScanner:
             self._has_rollback = True
             if outcome.to is None:
                 self._buffer.take_transaction()
-                self._kept_any = False
+                self._keep_late()
             else:
                 self._buffer.drop_rows_since(self._marks[outcome.to])
         elif isinstance(outcome, Prepared):
-            self._prepared.add(outcome.xa, self._buffer.take_transaction(), self._rows)
-            self._kept_any, self._rows = False, 0
+            parts, rows = self._buffer.take_transaction(), self._rows
+            if self._late_rows is not None:
+                # The parts of both transactions: an executor will fetch this one.
+                parts, rows = None, rows - self._late_rows
+            self._prepared.add(outcome.xa, parts, rows)
+            self._keep_late()
         elif isinstance(outcome, XaRolledBack):
             self._prepared.decide(outcome.xid, end)
         else:
@@ -252,6 +258,13 @@ class TransactionScanner:
             self._buffer.append_again(parts and list(outcome.placed(parts)))
             self._log_bytes += xa.end - xa.begin
             self._kept_any = True
+
+    def _keep_late(self) -> None:
+        """Continue with what the transactions before this one, up to the late boundary, have."""
+        self._kept_any, self._rows = self._late_rows is not None, self._late_rows or 0
+        if self._late_rows is not None:
+            # An executor is to fetch them.
+            self._buffer.append_again(None)
 
     def _report_captured(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
@@ -269,6 +282,7 @@ class TransactionScanner:
         # after it is respelled as the next file's beginning, once there is one.
         if boundary.position.pos > self._last_start:
             self._late = boundary
+            self._late_rows = self._rows if self._kept_any else None
             return
         self._take_boundary(boundary)
 
@@ -288,7 +302,7 @@ class TransactionScanner:
         self._begin_transaction()
 
     def _begin_transaction(self) -> None:
-        self._late = None
+        self._late, self._late_rows = None, None
         self._outer = None
         self._log_bytes, self._rows, self._kept_any = 0, 0, False
         self._pieces: list[Piece] = []

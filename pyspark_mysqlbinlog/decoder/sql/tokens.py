@@ -190,7 +190,8 @@ def _pattern() -> re.Pattern[str]:
         | (?P<close>\*/)
         | (?P<hex>[xX]'(?P<hexdigits>[0-9a-fA-F]*)' | 0x(?P<hexbare>[0-9a-fA-F]+)(?![\w$]))
         | (?P<bits>[bB]'(?P<bitdigits>[01]*)' | 0b(?P<bitbare>[01]+)(?![\w$]))
-        | (?P<number>(?:[0-9]+\.[0-9]*|\.?[0-9]+)(?:[eE][+-]?[0-9]+)?(?![0-9A-Za-z_$\x80-\U0010ffff]))
+        | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
+            (?![0-9A-Za-z_$\x80-\U0010ffff]))
         | (?P<word>[0-9A-Za-z_$\x80-\U0010ffff]+)
         | (?P<quote>['"`])
         | (?P<symbol>:= | <=> | <= | >= | <> | != | << | >> | \|\| | && | ->> | -> | .)

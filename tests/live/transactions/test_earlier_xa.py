@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from helpers.logs.live_log import new_database
 from helpers.servers import Server
 from helpers.streams.source_runner import ids, insert
 from live.conftest import NewStream
@@ -142,6 +143,32 @@ def test_xa_rows_prepared_earlier_are_delivered_at_commit(  # noqa: PLR0917 - fi
     assert end["prepared_xa"] == []
     searched = [line for line in caplog.messages if "searching the binlog before" in line]
     assert bool(searched) == (not is_known and prepares(any_server))
+
+
+def test_compressed_xa_rows_prepared_before_the_start_are_delivered_at_commit(
+    mysql9: Server, xid: str, new_stream: NewStream
+) -> None:
+    with new_database(mysql9, "compressed_earlier_xa") as database:
+        mysql9.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+        with mysql9.connect(database=database, autocommit=True) as connection:
+            cursor = connection.cursor()
+
+            def run(*statements: str) -> None:
+                for statement in statements:
+                    cursor.execute(statement)
+
+            run("SET binlog_transaction_compression = ON")
+            prepare(run, xid, "INSERT INTO t VALUES (2)")
+            stream = new_stream(mysql9, f"{database}.t")
+            start = stream.initial()
+            stream.latest(start)
+            run(f"XA COMMIT {xid}")
+        insert(mysql9, f"{database}.t", 7)
+        stream.wait_for_tail(mysql9)
+        end = stream.next_batch(start)
+        rows = stream.rows(start, end)
+        assert ids(rows) == [2, 7]
+        assert new_stream(mysql9, f"{database}.t").rows(start, end) == rows
 
 
 def test_prepared_xa_rows_of_newly_captured_table_are_delivered(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import (
@@ -57,7 +58,8 @@ class FileLog:
     Attributes
     ----------
     paths : in binlog order.
-    numbers : of each; those in the names if all are different, else 1, 2, ….
+    numbers : of each; those in the names if all are different, else 1, 2, … or, if that could be
+        the number in a name, from a later number on.
     may_be_cut : the last file may end inside an event, if it was copied while its server wrote it;
         then the log ends before that event.
     pattern : of a stream: the path, by which files before these are found.
@@ -113,7 +115,7 @@ class FileLog:
             ordinals = tuple(numbers[child] or 0 for child in found)
         else:
             found.sort(key=lambda child: _natural(binlog_name(child)))
-            ordinals = tuple(range(1, len(found) + 1))
+            ordinals = _ordinals([binlog_name(child) for child in found])
         return cls(tuple(str(child) for child in found), ordinals)
 
     @classmethod
@@ -418,6 +420,18 @@ def _check_not_inside_first(walker: EventReader, path: Location, pos: int) -> No
             file=binlog_name(path),
             position=pos,
         )
+
+
+def _ordinals(names: Sequence[str]) -> tuple[int, ...]:
+    """Return consecutive numbers of which none is the number in its file's name.
+
+    Otherwise the name in a file's ROTATE would be taken for the number of the next file.
+    """
+    in_names = [file_number(name) for name in names]
+    first = next(
+        first for first in count(1) if all(first + n != each for n, each in enumerate(in_names))
+    )
+    return tuple(range(first, first + len(names)))
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

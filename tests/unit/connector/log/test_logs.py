@@ -50,14 +50,14 @@ ORDERS: list[tuple[list[str], list[str], list[int]]] = [
         [9, 10, 999_999, 1_000_000],
     ),
     (["x.000002", "a.000003"], ["x.000002", "a.000003"], [2, 3]),
-    # repeated or missing numbers: numbered in natural order
-    (["a.1", "b.1", "a.2"], ["a.1", "a.2", "b.1"], [1, 2, 3]),
+    # repeated or missing numbers: numbered in natural order, never by a number in a name
+    (["a.1", "b.1", "a.2"], ["a.1", "a.2", "b.1"], [2, 3, 4]),
     (
         ["r.10.binlog", "r.9.binlog", "r.1.binlog"],
         ["r.1.binlog", "r.9.binlog", "r.10.binlog"],
         [1, 2, 3],
     ),
-    (["b.000001", "copy"], ["b.000001", "copy"], [1, 2]),
+    (["b.000001", "copy"], ["b.000001", "copy"], [2, 3]),
     (["log10", "log2", "log"], ["log", "log2", "log10"], [1, 2, 3]),
     (["2b", "10a", "b"], ["2b", "10a", "b"], [1, 2, 3]),
 ]

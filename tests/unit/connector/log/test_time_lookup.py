@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.logs.events import TIMESTAMP, LogBuilder, gtid_body, xa_prepare_body
+from helpers.logs.events import TIMESTAMP, LogBuilder, gtid_body, incident_body, xa_prepare_body
 from helpers.parity.decoding import CAPTURED
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
@@ -208,3 +208,16 @@ def test_time_lookup_finds_the_first_transaction_after_a_crash(
     assert found.file == second.file
     assert found.pos <= begin
     assert first_since(log, log.begins(), TIMESTAMP + 1001) == log.position(second.file, later)
+
+
+def test_time_lookup_finds_the_transaction_after_an_incident_with_a_gtid(tmp_path: Path) -> None:
+    log = LogBuilder(timestamp=TIMESTAMP).format_description()
+    log.add(T.GTID_LOG_EVENT, gtid_body(2)).add(T.INCIDENT_EVENT, incident_body())
+    begin = log.pos
+    log.timestamp += 10
+    log.begin(gtid=3).rows(1, "t", 3).xid()
+    log.timestamp += 10
+    log.begin(gtid=4).rows(1, "t", 4).xid()
+    log.write(tmp_path)
+    files = FileLog.find(str(tmp_path))
+    assert first_since(files, files.begins(), TIMESTAMP + 5) == files.position(log.file, begin)

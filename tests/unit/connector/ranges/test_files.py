@@ -133,6 +133,17 @@ def test_no_range_is_planned_for_a_log_end_without_captured_changes(tmp_path: Pa
     assert cut(tmp_path, 100, tables="d.nothing*") == ([], [])
 
 
+def test_files_of_which_one_name_ends_in_its_place_are_all_read(tmp_path: Path) -> None:
+    for n, name in enumerate(("log.1", "log.last")):
+        log = LogBuilder(name).format_description()
+        if n == 0:
+            log.query(CREATE)
+        log.begin().rows(1, "t", n).xid().rotate(f"mysql-bin.{n + 43:06}").write(tmp_path)
+    for target in (1, "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t")
+        assert values(rows) == ['{"a":0}', '{"a":1}']
+
+
 def test_renamed_files_are_read_and_numbered_in_list_order(tmp_path: Path) -> None:
     """No ROTATE names one of these renamed copies, so they are numbered by their order."""
     for n, name in enumerate(("one", "two", "two.10")):

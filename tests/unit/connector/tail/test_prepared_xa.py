@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from helpers.logs.events import LogBuilder, xa_prepare_body
+from helpers.logs.corrupt_logs import RawEvent
+from helpers.logs.events import (
+    LogBuilder,
+    gtid_body,
+    query_body,
+    rows_body,
+    table_map,
+    xa_prepare_body,
+)
 from helpers.parity.decoding import make_event
+from helpers.parity.payloads import inner, payload_body
 from helpers.snapshots.filter_harness import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
@@ -129,3 +138,18 @@ def test_stopped_xa_search_raises_lost_connection_error(tmp_path: Path) -> None:
     search_ = PreparedXaSearch(log, log.begins, log.end(), lambda *_: True, lambda: True)
     with pytest.raises(LostConnectionError, match="stopped"):
         search_.find(A, commit_at_end(log))
+
+
+def test_compressed_prepared_xa_with_captured_rows_is_found(tmp_path: Path) -> None:
+    log = file().add(EventType.GTID_LOG_EVENT, gtid_body(1))
+    begin = log.pos - len(log.raws[-1])
+    events = [
+        RawEvent(EventType.QUERY_EVENT, query_body(f"XA START {A}")),
+        RawEvent(EventType.TABLE_MAP_EVENT, table_map(2, "t")),
+        RawEvent(EventType.WRITE_ROWS_EVENT, rows_body(2, 1)),
+        RawEvent(EventType.QUERY_EVENT, query_body(f"XA END {A}")),
+        RawEvent(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a")),
+    ]
+    end = log.add(EventType.TRANSACTION_PAYLOAD_EVENT, payload_body(inner(events))).pos
+    found = search(log_of(tmp_path, log, file(2).query("CREATE DATABASE e")))
+    assert found == PreparedXa(A, "mysql-bin.000001", begin, end)
