@@ -27,7 +27,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import decimal_texts, pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -256,12 +256,7 @@ def _srids(values: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def _digits(values: Column) -> Column:
-    """Return texts with all digits and without an exponent, which Arrow's own texts may have."""
-    chunks = [
-        pa.array([None if each is None else f"{each:f}" for each in chunk.to_pylist()], pa.string())
-        for chunk in values.chunks
-    ]
-    return pa.chunked_array(chunks, pa.string())
+    return pa.chunked_array([decimal_texts(chunk) for chunk in values.chunks], pa.string())
 
 
 def _days(texts: Column) -> Column:

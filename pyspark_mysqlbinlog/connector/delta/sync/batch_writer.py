@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.rows.ambiguous_keys import check_keys_unambiguous
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import brought_to, pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     ROW_BEFORE_ALL,
     SEQ,
@@ -386,7 +386,7 @@ class TableBatchWriter:
         is_key_noted = merge_key_recorded(self._target, key)
         own = None if self._states else marker
         own_of_rows = own if is_key_noted else None
-        self._shape(self.schema, own_of_rows if self._emptied is None else None)
+        is_shaped = self._shape(self.schema, own_of_rows if self._emptied is None else None)
         if self._emptied is not None:
             self._target.delete_older_than(self._emptied, own_of_rows)
         if not is_key_noted:
@@ -407,6 +407,10 @@ class TableBatchWriter:
                 if len(self._states) > 1:
                     states = latest_per_key(states, key)
                 self._target.merge(states, key, marker)
+            if is_shaped and self._target.txn_version(str(marker.log)) != marker.position:
+                # States that change nothing make no commit. Without the marker, a replay would
+                # change the columns again, which a cycle of renames has made equal to the first.
+                self._target.set_properties({}, marker)
         self._states, self._emptied = [], None
         self._hold(self.schema)
 
@@ -415,14 +419,14 @@ class TableBatchWriter:
         self._source_columns = _as_they_are(schema)
         self._delta_columns = _described(delta_schema(schema))
 
-    def _shape(self, schema: TableSchema, marker: CommitMarker | None) -> None:
-        """Give the Delta table the MySQL table's columns."""
+    def _shape(self, schema: TableSchema, marker: CommitMarker | None) -> bool:
+        """Give the Delta table the MySQL table's columns; return whether they were others."""
         needed, held = delta_schema(schema), self._target.columns()
         if held is None:
             self._target.create(needed, {})
-            return
+            return True
         if _described(held) == _described(needed):
-            return  # an earlier process may have changed them before it ended
+            return False  # an earlier process may have changed them before it ended
         self._check_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
@@ -443,6 +447,7 @@ class TableBatchWriter:
             self._target.add_columns(added, marker)
         else:
             self._target.rewrite_columns(needed, came_from, marker)
+        return True
 
     def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
         """MirrorError if the Delta table has neither its last known columns nor the current ones.
@@ -526,7 +531,7 @@ def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
 def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
     """Return the states with a table's columns, in its order and types."""
     columns = [
-        states.column(field.name).cast(field.type)
+        brought_to(states.column(field.name), field.type)
         if field.name in states.column_names
         else pa.nulls(states.num_rows, field.type)
         for field in fields

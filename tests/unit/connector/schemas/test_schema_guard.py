@@ -23,7 +23,7 @@ class CheckedColumns:
 def test_equal_table_map_after_a_restart_is_checked_against_the_later_version() -> None:
     first = LogBuilder("mysql-bin.000001").format_description().begin().rows(90, "t", 1).xid()
     altered = first.query("ALTER TABLE t CHANGE a b INT").pos
-    # The started server begins its table ids again, and nothing else tells the maps apart.
+    # The started server begins its table ids again, and nothing else distinguishes the maps.
     second = LogBuilder("mysql-bin.000002").format_description().begin().rows(90, "t", 2).xid()
     a, b = (TableSchema("d", "t", (ColumnSchema(name, "int"),)) for name in "ab")
     # As a start in the past knows it.
