@@ -145,6 +145,8 @@ class Query:
         statement's literals to it; None likewise.
     collation_server : id of the session's collation_server; None likewise.
     sql : the statement, decoded as UTF-8; invalid bytes are kept as surrogate escapes.
+    is_applied : False for the beginning of an ALTER that MariaDB logs in two phases
+        (binlog_alter_two_phase), and for its ROLLBACK; its COMMIT repeats the statement.
     """
 
     thread_id: int
@@ -155,6 +157,7 @@ class Query:
     collation_connection: int | None
     collation_server: int | None
     sql: str
+    is_applied: bool = True
 
     @classmethod
     def parse(cls, body: bytes, *, loads_data: bool = False) -> Query:
@@ -174,7 +177,8 @@ class Query:
         variables = reader.take(variables_length)
         database = reader.nul_terminated(database_length).decode("utf-8", "surrogateescape")
         sql = reader.rest().decode("utf-8", "surrogateescape")
-        return cls(thread_id, error_code, database, *_session(variables), sql)
+        is_applied = _ALTER_PHASE_CODE not in variables or _is_applied(variables)
+        return cls(thread_id, error_code, database, *_session(variables), sql, is_applied)
 
 
 _QUERY_HEAD = Struct("<IIBHH")
@@ -191,6 +195,18 @@ _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
 # A variable of MariaDB (11.8.9 writes it): a count u8, and that many pairs of u16.
 _CHARACTER_SET_COLLATIONS_CODE = 131
+# The phase of MariaDB's ALTER: flags u8. It is the last variable; before it, behind the charsets,
+# MariaDB may write these, by code: their lengths.
+_ALTER_PHASE_CODE = 130
+_LATER_STATUS_LENGTHS = {
+    7: 2,  # Q_LC_TIME_NAMES_CODE
+    8: 2,  # Q_CHARSET_DATABASE_CODE
+    9: 8,  # Q_TABLE_MAP_FOR_UPDATE_CODE
+    10: 4,  # Q_MASTER_DATA_WRITTEN_CODE
+    128: 3,  # Q_HRNOW
+    129: 8,  # Q_XID
+}
+_ALTER_BEGINS, _ALTER_IS_ROLLED_BACK = 2, 8
 
 
 @lru_cache(maxsize=256)
@@ -217,6 +233,24 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
             length = _STATUS_LENGTHS[code]
             reader.take(reader.u8() + (code == 2) if length is None else length)
     return sql_mode, None, None, None
+
+
+def _is_applied(variables: bytes) -> bool:
+    """Whether these are not of an ALTER that only begins, or is rolled back (measured on 10.11)."""
+    lengths = _STATUS_LENGTHS | _LATER_STATUS_LENGTHS | {_SQL_MODE_CODE: 8, _CHARSET_CODE: 6}
+    reader = Reader(variables, "QUERY status variables")
+    while reader.remaining:
+        code = reader.u8()
+        if code == _ALTER_PHASE_CODE:
+            return not reader.u8() & (_ALTER_BEGINS | _ALTER_IS_ROLLED_BACK)
+        if code == _CHARACTER_SET_COLLATIONS_CODE:
+            reader.take(4 * reader.u8())
+        elif code not in lengths:
+            break
+        else:
+            length = lengths[code]
+            reader.take(reader.u8() + (code == 2) if length is None else length)
+    return True
 
 
 @lru_cache

@@ -40,8 +40,8 @@ _OTHER = frozenset({
 })  # fmt: skip
 # Objects of CREATE, ALTER and DROP other than tables and databases.
 _OTHER_OBJECTS = frozenset({
-    "AGGREGATE", "EVENT", "FULLTEXT", "FUNCTION", "INDEX", "INSTANCE", "LOGFILE", "PACKAGE",
-    "PREPARE", "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SPATIAL", "SQL",
+    "AGGREGATE", "EVENT", "FULLTEXT", "FUNCTION", "INDEX", "INSTANCE", "LIBRARY", "LOGFILE",
+    "PACKAGE", "PREPARE", "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SPATIAL", "SQL",
     "TABLESPACE", "TEMPORARY", "TRIGGER", "UNDO", "UNIQUE", "USER", "VIEW",
 })  # fmt: skip
 # How the server empties a MEMORY table after a restart, if a session with ANSI_QUOTES is the first

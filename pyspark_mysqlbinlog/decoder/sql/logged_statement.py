@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, classify
+from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author, statement_text
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.protocol.messages import Query
@@ -41,4 +41,6 @@ class LoggedStatement:
             # The server's own strings have escapes in every mode of the session.
             context = replace(context, no_backslash_escapes=False)
         text = statement_text(query)
+        if not query.is_applied:
+            return cls(query, context, text, Statement(StatementKind.OTHER))
         return cls(query, context, text, classify(text, query.database, context))

@@ -297,7 +297,8 @@ def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
             if context.executes(version, bool(match["maria"])):
                 open_executable += 1
             else:
-                pos = _skip_comment(sql, pos, nested=True)
+                # To MySQL, MariaDB's are plain comments.
+                pos = _skip_comment(sql, pos, nested=context.mariadb or not match["maria"])
 
 
 class TokenStream:

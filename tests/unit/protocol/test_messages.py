@@ -266,3 +266,18 @@ def test_any_bytes_give_a_value_or_format_error(body: bytes) -> None:
 def test_gtid_text_is_uuid_and_number() -> None:
     assert str(Gtid.parse(gtid_body(5))) == f"{Gtid.parse(gtid_body()).uuid}:5"
     assert Gtid.parse(gtid_body()).uuid.replace("-", "") == UUID.hex()
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_applied"),
+    [(b"", True), (b"\x02", False), (b"\x04" + bytes(8), True), (b"\x08" + bytes(8), False)],
+)
+def test_phase_of_a_mariadb_alter_is_read_behind_other_status_variables(
+    phase: bytes, is_applied: bool
+) -> None:
+    charsets = b"\x04" + pack("<HHH", 8, 8, 8)
+    others = b"\x80" + bytes(3) + b"\x81" + pack("<Q", 130)
+    variables = charsets + others + (b"\x82" + phase if phase else b"")
+    query = Query.parse(query_body("ALTER TABLE t ADD a INT", "d", variables))
+    assert query.is_applied is is_applied
+    assert query.collation_client == 8

@@ -55,6 +55,8 @@ STATEMENTS: list[tuple[str, K, tuple[tuple[str, str], ...] | None]] = [
         (("d", "b"), ("d", "old"), ("x", "new")),
     ),
     ("rename user a to b", K.OTHER, ()),
+    ("CREATE LIBRARY d.l LANGUAGE JAVASCRIPT AS $$ export let a = 1 $$", K.OTHER, ()),
+    ("drop library if exists l", K.OTHER, ()),
     ("alter table t add column a int", K.ALTER_TABLE, (T,)),
     ("ALTER IGNORE TABLE t ENGINE=InnoDB", K.ALTER_TABLE, (T,)),
     ("ALTER ONLINE TABLE t ADD a INT", K.ALTER_TABLE, (T,)),
@@ -262,6 +264,9 @@ def test_executable_comments_are_read_only_for_matching_servers() -> None:
     assert classify(sql, "d").kind is K.CREATE_TABLE
     assert classify(newer, "d").kind is K.CREATE_TABLE
     assert classify(newer, "d", SqlContext.of(0, "8.0.36")).kind is K.CREATE_TABLE_LIKE
+    # To MySQL a comment that ends at the first of these.
+    plain = "create /*M!100000 /* */ table t (a int)"
+    assert classify(plain, "d").kind is K.CREATE_TABLE
     maria = "create /*M!100000 or replace */ table t (a int)"
     assert not classify(maria, "d").or_replace
     assert classify(maria, "d", SqlContext.of(0, "5.5.5-10.11.2-MariaDB-log")).or_replace
