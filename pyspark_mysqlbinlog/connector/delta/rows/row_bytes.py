@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from struct import pack
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +59,10 @@ def _texts(values: Any) -> Any:
     if pa.types.is_struct(kind):
         inside = [_texts(pc.struct_field(values, [at])) for at in range(kind.num_fields)]
         plain = pc.binary_join_element_wise(*inside, pa.scalar(b"", pa.large_binary()))
+    elif pa.types.is_list(kind):  # VECTOR
+        floats = values.to_pylist()
+        packed = [None if each is None else pack(f"<{len(each)}f", *each) for each in floats]
+        plain = pa.array(packed, pa.large_binary())
     elif pa.types.is_floating(kind):
         bits = pa.int32() if kind == pa.float32() else pa.int64()
         plain = values.view(bits).cast(pa.string())

@@ -144,8 +144,13 @@ CASES: Cases = {
         CREATE TABLE vectors (id INT PRIMARY KEY, v VECTOR(3), w VECTOR);
         INSERT INTO vectors VALUES (1, TO_VECTOR('[1,2.5,-3]'), NULL), (2, NULL,
           TO_VECTOR('[1e30]'));
+        CREATE TABLE bag (n INT, v VECTOR(3));
+        INSERT INTO bag VALUES (1, TO_VECTOR('[1,2]')), (1, TO_VECTOR('[1,2]')), (2, NULL);
         """,
         """
+        DELETE FROM bag WHERE n = 1 LIMIT 1;
+        UPDATE bag SET v = TO_VECTOR('[0,-0.0]') WHERE n = 2;
+        INSERT INTO bag VALUES (3, TO_VECTOR('[0,0]'));
         UPDATE vectors SET v = TO_VECTOR('[0,0,1e-30]') WHERE id = 2;
         INSERT INTO vectors VALUES (3, STRING_TO_VECTOR('[7,8]'), TO_VECTOR('[1,2,3,4,5]'));
         ALTER TABLE vectors ADD x VECTOR(2) DEFAULT (TO_VECTOR('[1,2]'));
@@ -272,6 +277,7 @@ COUNTS = dict.fromkeys(CASES, 1) | {
     "collations": 5,
     "functional indexes": 4,
     "statements of 8.0": 2,
+    "vectors": 2,
     "foreign keys": 2,
 }
 

@@ -35,6 +35,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "f": (pa.float32(), [None, 0.0, -0.0, 1.5]),
     "d": (pa.float64(), [None, 0.0, -0.0, 0.1]),
     "b": (pa.binary(), [None, b"", b"\x00", b"1:\x00"]),
+    "v": (pa.list_(pa.float32()), [None, [], [0.0], [-0.0], [0.0, 1.5]]),
     "n": (pa.decimal128(20, 3), [None, Decimal(0), Decimal("-1.25"), Decimal("1E+3")]),
     "g": (GEOMETRY, [None, {"srid": 0, "wkb": b""}, {"srid": 0, "wkb": b"\x01"}]),
     "t": (
