@@ -234,7 +234,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 self._note_run_end(bound.server.end())
                 target = self._run_end_seen_from(position)
         if load is not None and may_load:
-            load, boundary = bound.snapshot.step(tail, load, position, most, target)
+            try:
+                load, boundary = bound.snapshot.step(tail, load, position, most, target)
+            except MySQLBinlogError as error:
+                if error is buffer.error and tail.is_superseded():
+                    return self._fail_over(offset, limit)
+                raise
             self._moved_at = monotonic()
             boundary = boundary or bound.offsets.boundary(offset, bound.snapshot.at)
             return bound.offsets.at_end(offset, boundary, load).to_dict()
@@ -275,10 +280,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
+        # Read once: the tail may end between the two checks, superseded or with another error.
+        tail_error = buffer.error
         if boundary is None and tail.is_superseded():
             return self._fail_over(offset, limit)
-        if boundary is None and buffer.error is not None and is_short and not has_ended:
-            raise buffer.error
+        if boundary is None and tail_error is not None and is_short and not has_ended:
+            raise tail_error
         if boundary is None:
             boundary = self._idle_move(buffer, position, target, at_once=has_ended)
         if boundary is None and self._is_at_next_sequence(tail, position, target):
