@@ -28,6 +28,15 @@ __all__ = ["check_written_labels", "label_of_lost_letters", "with_letters"]
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
+# Collations of swe7, and the characters in whose places it has letters.
+_SWE7 = frozenset({10, 82})
+_OTHER_IN_SWE7 = frozenset("@[\\]^`{|}~")
+
+
+def _is_utf8(collation: int | None) -> bool:
+    return collation is not None and charset_of_collation(collation) in {"utf8", "utf8mb4"}
+
+
 def check_written_labels(query: Query, before: TableSchema | None, after: TableSchema) -> None:
     """Raise SchemaError for a label that the server did not receive as the statement has it.
 
@@ -37,6 +46,12 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
     known = set(before.columns) if before is not None else set()
     written = [column for column in after.columns if column.labels and column not in known]
     labels = [label for column in written for label in column.labels]
+    if {query.collation_client, query.collation_connection} & _SWE7:
+        for label in labels:
+            if not _OTHER_IN_SWE7.isdisjoint(label):
+                raise SchemaError(
+                    f"label {label!r} has other letters in swe7, which the client has"
+                )
     if all(label.isascii() and "\\" not in label and "?" not in label for label in labels):
         return
     author = create_author(query)
@@ -47,6 +62,14 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
         for label in labels:
             if "\\" in label:
                 raise SchemaError(f"label {label!r} may have backslashes added by the server")
+    for column in written:
+        # Its labels have the bytes of the connection's character set.
+        if column.charset == "binary" and not _is_utf8(query.collation_connection):
+            for label in column.labels:
+                if not label.isascii():
+                    raise SchemaError(
+                        f"label {label!r} of {column.name!r} has bytes of another set"
+                    )
     collations = (query.collation_client, query.collation_connection)
     for charset in {charset_of_collation(each) for each in collations if each is not None}:
         for column in written:

@@ -192,7 +192,7 @@ def _pattern() -> re.Pattern[str]:
         | (?P<bits>[bB]'(?P<bitdigits>[01]*)' | 0b(?P<bitbare>[01]+)(?![\w$]))
         | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
             (?![0-9A-Za-z_$\x80-\U0010ffff]))
-        | (?P<word>[0-9A-Za-z_$\x80-\U0010ffff]+)
+        | (?P<word>[0-9A-Za-z_$\x80-\x9f\xa1-\U0010ffff]+)
         | (?P<quote>['"`])
         | (?P<symbol>:= | <=> | <= | >= | <> | != | << | >> | \|\| | && | ->> | -> | .)
         """,

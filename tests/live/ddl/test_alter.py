@@ -283,6 +283,48 @@ def test_alter_that_mariadb_logs_in_two_phases_is_followed_once(
         assert {table: follower.now(table) for table in "tuw"} == follower.from_server()
 
 
+# (client's character set, statements, whether the columns stay unknown)
+SURPRISING = [
+    ("utf8mb4", ["CREATE TABLE t (a TEXT) CHARSET=greek COLLATE=DEFAULT"], True),
+    (
+        "utf8mb4",
+        ["CREATE TABLE t (b INT) CHARSET greek", "ALTER TABLE t COLLATE=DEFAULT, ADD a TEXT"],
+        True,
+    ),
+    # To the server, this is a space in the client's character set.
+    ("latin1", ["CREATE TABLE t (a INT,\xa0b INT)"], True),
+    ("latin1", ["CREATE TABLE t (a TEXT) DEFAULT\xa0CHARSET=latin1"], False),
+    ("latin1", ["CREATE TABLE t (a TEXT)\xa0CHARSET latin1"], False),
+    ("latin1", ["CREATE TABLE t (e ENUM('é') CHARACTER SET binary)"], True),
+    ("swe7", ["CREATE TABLE t (e ENUM('[', 'b') CHARACTER SET utf8)"], True),
+]
+
+
+@pytest.mark.parametrize(("charset", "statements", "is_unknown"), SURPRISING)
+def test_ddl_that_the_server_reads_otherwise_is_followed_or_makes_the_table_unknown(
+    follower: Follower, charset: str, statements: list[str], is_unknown: bool
+) -> None:
+    with follower.server.connect(database=follower.database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("DROP TABLE IF EXISTS t")
+        cursor.execute(f"SET NAMES {charset}")
+        # pymysql encodes the statement.
+        connection.encoding = "latin1" if charset == "latin1" else "utf8"
+        for statement in statements[:-1]:
+            cursor.execute(statement)
+        if is_mysql9(follower) and "COLLATE" in statements[-1]:
+            with pytest.raises(pymysql.err.ProgrammingError):
+                cursor.execute(statements[-1])
+            return
+        cursor.execute(statements[-1])
+    follower.catch_up()
+    followed = follower.now("t")
+    if is_unknown:
+        assert isinstance(followed, str)
+    else:
+        assert followed == follower.from_server()["t"]
+
+
 # ALTER TABLE of a table in a database with another default than the session's.
 OF_DATABASES = [
     "CHARACTER SET DEFAULT, ADD z TEXT",

@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.decoder.sql.definitions.column_types import (
     accept_charset,
     collation_charset,
     parse_charset_name,
+    table_collation_charset,
 )
 from pyspark_mysqlbinlog.decoder.sql.definitions.create import (
     check_undecoded,
@@ -341,7 +342,7 @@ class _Clauses:
                 self.alter.converts_last = False
             elif stream.accept("COLLATE"):
                 stream.accept("=")
-                self.alter.charset = collation_charset(stream) or self.alter.charset
+                self.alter.charset = table_collation_charset(stream) or self.alter.charset
             elif default:
                 raise stream.unexpected("CHARACTER SET or COLLATE")
             else:

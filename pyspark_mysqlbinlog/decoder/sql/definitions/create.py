@@ -19,8 +19,8 @@ from pyspark_mysqlbinlog.decoder.sql.definitions.column_definition import (
 )
 from pyspark_mysqlbinlog.decoder.sql.definitions.column_types import (
     accept_charset,
-    collation_charset,
     parse_charset_name,
+    table_collation_charset,
 )
 from pyspark_mysqlbinlog.decoder.sql.definitions.unique_keys import spelled, unique_key
 from pyspark_mysqlbinlog.decoder.sql.tokens import (
@@ -280,7 +280,7 @@ def _table_charset(stream: TokenStream, default_charset: str | None) -> str | No
             charset = parse_charset_name(stream) or default_charset
         elif stream.accept("COLLATE"):
             stream.accept("=")
-            charset = collation_charset(stream) or charset
+            charset = table_collation_charset(stream) or charset
         elif stream.accept("UNION"):
             stream.accept("=")
             stream.skip_parentheses()
