@@ -195,7 +195,7 @@ _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
 # A variable of MariaDB (11.8.9 writes it): a count u8, and that many pairs of u16.
 _CHARACTER_SET_COLLATIONS_CODE = 131
-# The phase of MariaDB's ALTER: flags u8. It is the last variable; before it, behind the charsets,
+# The phase of MariaDB's ALTER: flags u8. It is the last variable; before it, after the charsets,
 # MariaDB may write these, by code: their lengths.
 _ALTER_PHASE_CODE = 130
 _LATER_STATUS_LENGTHS = {

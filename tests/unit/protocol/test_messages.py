@@ -272,7 +272,7 @@ def test_gtid_text_is_uuid_and_number() -> None:
     ("phase", "is_applied"),
     [(b"", True), (b"\x02", False), (b"\x04" + bytes(8), True), (b"\x08" + bytes(8), False)],
 )
-def test_phase_of_a_mariadb_alter_is_read_behind_other_status_variables(
+def test_phase_of_a_mariadb_alter_is_read_after_other_status_variables(
     phase: bytes, is_applied: bool
 ) -> None:
     charsets = b"\x04" + pack("<HHH", 8, 8, 8)
