@@ -8,6 +8,7 @@ statement_events.h) of MySQL 5.7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
@@ -182,31 +183,32 @@ class Query:
 
 
 _QUERY_HEAD = Struct("<IIBHH")
-# Status variables that may precede Q_CHARSET_CODE, by code: their lengths, or None where a
-# length byte precedes the value (and, for the old catalog code 2, a 0x00 follows it).
-_STATUS_LENGTHS: dict[int, int | None] = {
-    0: 4,  # Q_FLAGS2_CODE
-    2: None,  # Q_CATALOG_CODE
-    3: 4,  # Q_AUTO_INCREMENT
-    5: None,  # Q_TIME_ZONE_CODE
-    6: None,  # Q_CATALOG_NZ_CODE
-}
 _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
-# A variable of MariaDB (11.8.9 writes it): a count u8, and that many pairs of u16.
-_CHARACTER_SET_COLLATIONS_CODE = 131
-# The phase of MariaDB's ALTER: flags u8. It is the last variable; before it, after the charsets,
-# MariaDB may write these, by code: their lengths.
-_ALTER_PHASE_CODE = 130
-_LATER_STATUS_LENGTHS = {
+# Status variables by code: their lengths, or None where a length byte precedes the value (and, for
+# the old catalog code 2, a 0x00 follows it). The server writes them in a fixed order.
+_STATUS_LENGTHS: dict[int, int | None] = {
+    0: 4,  # Q_FLAGS2_CODE
+    _SQL_MODE_CODE: 8,
+    2: None,  # Q_CATALOG_CODE
+    3: 4,  # Q_AUTO_INCREMENT
+    _CHARSET_CODE: 6,
+    5: None,  # Q_TIME_ZONE_CODE
+    6: None,  # Q_CATALOG_NZ_CODE
+    # After the charsets:
     7: 2,  # Q_LC_TIME_NAMES_CODE
     8: 2,  # Q_CHARSET_DATABASE_CODE
     9: 8,  # Q_TABLE_MAP_FOR_UPDATE_CODE
     10: 4,  # Q_MASTER_DATA_WRITTEN_CODE
-    128: 3,  # Q_HRNOW
-    129: 8,  # Q_XID
+    128: 3,  # Q_HRNOW of MariaDB
+    129: 8,  # Q_XID of MariaDB
 }
+# A variable of MariaDB (11.8.9 writes it): a count u8, and that many pairs of u16.
+_CHARACTER_SET_COLLATIONS_CODE = 131
+# The phase of MariaDB's ALTER, its last variable: flags u8.
+_ALTER_PHASE_CODE = 130
 _ALTER_BEGINS, _ALTER_IS_ROLLED_BACK = 2, 8
+_KNOWN_VARIABLES = {*_STATUS_LENGTHS, _CHARACTER_SET_COLLATIONS_CODE, _ALTER_PHASE_CODE}
 
 
 @lru_cache(maxsize=256)
@@ -217,39 +219,42 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
     Cached, because they are the same for every transaction of a session.
     """
     sql_mode = 0
-    reader = Reader(variables, "QUERY status variables")
-    while reader.remaining:
-        code = reader.u8()
+    for code, reader in _status_variables(variables):
         if code == _CHARSET_CODE:
             return sql_mode, reader.u16(), reader.u16(), reader.u16()
         if code == _SQL_MODE_CODE:
             sql_mode = reader.u64()
-        elif code == _CHARACTER_SET_COLLATIONS_CODE:
-            reader.take(4 * reader.u8())
-        elif code not in _STATUS_LENGTHS:
-            # The server writes them in a fixed order; all others come after the charset code.
-            break
         else:
-            length = _STATUS_LENGTHS[code]
-            reader.take(reader.u8() + (code == 2) if length is None else length)
+            _skip_variable(code, reader)
     return sql_mode, None, None, None
+
+
+def _status_variables(variables: bytes) -> Iterator[tuple[int, Reader]]:
+    """Yield the code of each variable, up to an unknown one, with a reader at its value.
+
+    The caller reads or skips the value.
+    """
+    reader = Reader(variables, "QUERY status variables")
+    while reader.remaining and (code := reader.u8()) in _KNOWN_VARIABLES:
+        yield code, reader
+
+
+def _skip_variable(code: int, reader: Reader) -> None:
+    if code == _ALTER_PHASE_CODE:
+        reader.rest()
+    elif code == _CHARACTER_SET_COLLATIONS_CODE:
+        reader.take(4 * reader.u8())
+    else:
+        length = _STATUS_LENGTHS[code]
+        reader.take(reader.u8() + (code == 2) if length is None else length)
 
 
 def _is_applied(variables: bytes) -> bool:
     """Whether these are not of an ALTER that only begins, or is rolled back (measured on 10.11)."""
-    lengths = _STATUS_LENGTHS | _LATER_STATUS_LENGTHS | {_SQL_MODE_CODE: 8, _CHARSET_CODE: 6}
-    reader = Reader(variables, "QUERY status variables")
-    while reader.remaining:
-        code = reader.u8()
+    for code, reader in _status_variables(variables):
         if code == _ALTER_PHASE_CODE:
             return not reader.u8() & (_ALTER_BEGINS | _ALTER_IS_ROLLED_BACK)
-        if code == _CHARACTER_SET_COLLATIONS_CODE:
-            reader.take(4 * reader.u8())
-        elif code not in lengths:
-            break
-        else:
-            length = lengths[code]
-            reader.take(reader.u8() + (code == 2) if length is None else length)
+        _skip_variable(code, reader)
     return True
 
 
