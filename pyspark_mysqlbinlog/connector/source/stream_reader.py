@@ -60,7 +60,7 @@ from pyspark_mysqlbinlog.connector.source.stream.tasks import StreamTasks
 from pyspark_mysqlbinlog.connector.source.task_reader import TaskReader
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
-from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail, SupersededError
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     ConnectionFailedError,
@@ -183,6 +183,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 raise
             # The server was lost while it was queried.
             return self._fail_over(offset, limit)
+        except SupersededError:
+            # The tail ended while the batch was planned.
+            return self._fail_over(Offset.from_dict(start), limit)
         except (BinlogPurgedError, UnsupportedTransactionError) as error:
             return self._after_loss(Offset.from_dict(start), error)
 
@@ -234,12 +237,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 self._note_run_end(bound.server.end())
                 target = self._run_end_seen_from(position)
         if load is not None and may_load:
-            try:
-                load, boundary = bound.snapshot.step(tail, load, position, most, target)
-            except MySQLBinlogError as error:
-                if error is buffer.error and tail.is_superseded():
-                    return self._fail_over(offset, limit)
-                raise
+            load, boundary = bound.snapshot.step(tail, load, position, most, target)
             self._moved_at = monotonic()
             boundary = boundary or bound.offsets.boundary(offset, bound.snapshot.at)
             return bound.offsets.at_end(offset, boundary, load).to_dict()
@@ -280,12 +278,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
-        # Read once: the tail may end between the two checks, superseded or with another error.
-        tail_error = buffer.error
         if boundary is None and tail.is_superseded():
             return self._fail_over(offset, limit)
-        if boundary is None and tail_error is not None and is_short and not has_ended:
-            raise tail_error
+        if boundary is None and buffer.error is not None and is_short and not has_ended:
+            raise buffer.error
         if boundary is None:
             boundary = self._idle_move(buffer, position, target, at_once=has_ended)
         if boundary is None and self._is_at_next_sequence(tail, position, target):

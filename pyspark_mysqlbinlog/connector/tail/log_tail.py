@@ -23,9 +23,13 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-__all__ = ["LogTail"]
+__all__ = ["LogTail", "SupersededError"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+
+
+class SupersededError(MySQLBinlogError):
+    """Another server continues."""
 
 
 class LogTail(ABC):

@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.connector.server.statement_routes import StatementRoute
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, LagThread
-from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail, SupersededError
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -126,7 +126,7 @@ class Tail(LogTail):
         return self._compared
 
     def is_superseded(self) -> bool:
-        return isinstance(self.buffer.error, _SupersededError)
+        return isinstance(self.buffer.error, SupersededError)
 
     @property
     def next_sequence(self) -> tuple[Position, PositionFingerprint] | None:
@@ -156,7 +156,7 @@ class Tail(LogTail):
         try:
             while not self.buffer.closed:
                 self._run_until_lost()
-        except _SupersededError:
+        except SupersededError:
             raise
         except LogSequenceError:
             if self._walk is not None:
@@ -189,7 +189,7 @@ class Tail(LogTail):
                         return
                     if self._check_successor is not None:
                         self._check_successor(boundary)
-                        raise _SupersededError(error.message) from None
+                        raise SupersededError(error.message) from None
                     raise
 
     def _held_for_a_while(self) -> bool:
@@ -293,10 +293,6 @@ class Tail(LogTail):
             if found is None:
                 return
             self._take(found, walk, scanner)
-
-
-class _SupersededError(MySQLBinlogError):
-    """Another server continues."""
 
 
 class _Schemas:
