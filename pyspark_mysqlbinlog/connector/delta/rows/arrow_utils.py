@@ -9,7 +9,7 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import TOMBSTONE
 
-__all__ = ["brought_to", "decimal_texts", "int_range", "pc", "with_tombstone"]
+__all__ = ["cast_column", "int_range", "pc", "with_tombstone"]
 
 # pyarrow's compute functions. The stubs lack chunked arrays with plain values, the types of the
 # results, and the start of `cumulative_sum`.
@@ -21,19 +21,19 @@ def int_range(first: int, count: int) -> Any:
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 
-def brought_to(values: Any, kind: pa.DataType) -> Any:
+def cast_column(values: Any, kind: pa.DataType) -> Any:
     """Return the values of a column, an Arrow array of either kind, with another type.
 
     A DECIMAL of more than 38 digits is a text, with all digits as SELECT shows them.
     """
     if pa.types.is_decimal(values.type) and pa.types.is_string(kind):
         if isinstance(values, pa.ChunkedArray):
-            return pa.chunked_array([decimal_texts(each) for each in values.chunks], pa.string())
-        return decimal_texts(values)
+            return pa.chunked_array([_digits(each) for each in values.chunks], pa.string())
+        return _digits(values)
     return values.cast(kind)
 
 
-def decimal_texts(values: pa.Array[Any]) -> pa.Array[Any]:
+def _digits(values: pa.Array[Any]) -> pa.Array[Any]:
     """Return texts with all digits and without an exponent, which Arrow's own texts may have."""
     texts = [None if each is None else f"{each:f}" for each in values.to_pylist()]
     return pa.array(texts, pa.string())

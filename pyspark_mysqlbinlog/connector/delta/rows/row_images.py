@@ -27,7 +27,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import decimal_texts, pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import cast_column, pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -219,7 +219,7 @@ def _reading(column: ColumnSchema, *, careful: bool) -> _Reading:
     if kind == GEOMETRY:
         return _Reading(pa.struct([("srid", pa.int64()), ("wkb", pa.string())]), _geometries)
     if column.type == "decimal" and pa.types.is_string(kind):
-        return _Reading(pa.decimal256(column.length or 10, column.scale or 0), _digits)
+        return _Reading(pa.decimal256(column.length or 10, column.scale or 0), _as_text)
     return _Reading(kind)
 
 
@@ -255,8 +255,9 @@ def _srids(values: pa.Array[Any]) -> pa.Array[Any]:
         ) from None
 
 
-def _digits(values: Column) -> Column:
-    return pa.chunked_array([decimal_texts(chunk) for chunk in values.chunks], pa.string())
+def _as_text(values: Column) -> Column:
+    texts: Column = cast_column(values, pa.string())
+    return texts
 
 
 def _days(texts: Column) -> Column:

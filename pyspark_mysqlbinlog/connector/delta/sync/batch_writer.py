@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.rows.ambiguous_keys import check_keys_unambiguous
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import brought_to, pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import cast_column, pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     ROW_BEFORE_ALL,
     SEQ,
@@ -531,7 +531,7 @@ def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
 def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
     """Return the states with a table's columns, in its order and types."""
     columns = [
-        brought_to(states.column(field.name), field.type)
+        cast_column(states.column(field.name), field.type)
         if field.name in states.column_names
         else pa.nulls(states.num_rows, field.type)
         for field in fields

@@ -29,7 +29,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import brought_to
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import cast_column
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     DELETED,
     OLDEST_SEQ,
@@ -512,7 +512,7 @@ def _reshaped(
     batch: pa.RecordBatch, columns: pa.Schema, came_from: Mapping[str, str]
 ) -> pa.RecordBatch:
     values: list[Any] = [
-        brought_to(batch.column(came_from[field.name]), field.type)
+        cast_column(batch.column(came_from[field.name]), field.type)
         if field.name in came_from
         else pa.nulls(batch.num_rows, field.type)
         for field in columns
