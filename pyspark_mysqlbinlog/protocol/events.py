@@ -22,6 +22,7 @@ __all__ = [
     "RELAY_LOG_FLAG",
     "ROWS_EVENT_TYPES",
     "THREAD_SPECIFIC_FLAG",
+    "TRANSACTION_GTID_TYPES",
     "CommitPlace",
     "Event",
     "EventHeader",
@@ -104,6 +105,16 @@ class EventType(IntEnum):
     MARIADB_UPDATE_ROWS_COMPRESSED_EVENT = 170
     MARIADB_DELETE_ROWS_COMPRESSED_EVENT = 171
 
+
+# The first event of a transaction, where the server writes one.
+TRANSACTION_GTID_TYPES = frozenset(
+    {
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    }
+)
 
 ROWS_EVENT_TYPES = frozenset(
     {

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     HEADER_LENGTH,
+    TRANSACTION_GTID_TYPES,
     Event,
     EventHeader,
     EventType,
@@ -29,7 +30,6 @@ _GTID = int(EventType.GTID_LOG_EVENT)
 _GTID_TAGGED = int(EventType.GTID_TAGGED_LOG_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _IDENTIFYING = (_GTID, _GTID_TAGGED, _MARIADB_GTID)
-_GTID_EVENTS = (*_IDENTIFYING, int(EventType.ANONYMOUS_GTID_LOG_EVENT))
 _PREVIOUS_GTIDS = int(EventType.PREVIOUS_GTIDS_LOG_EVENT)
 _MARIADB_GTID_LIST = int(EventType.MARIADB_GTID_LIST_EVENT)
 
@@ -95,7 +95,7 @@ class GtidTracker:
         """Count the GTIDs of whole transactions that are not distinguished."""
         if isinstance(found, Event):
             self.follow(found)
-            if found.type in _GTID_EVENTS:
+            if found.type in TRANSACTION_GTID_TYPES:
                 self.end_transaction()
             return
         for _, count, source, number in _runs(found):

@@ -19,7 +19,12 @@ from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.classifier import classify
-from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, Event, EventType
+from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
+    TRANSACTION_GTID_TYPES,
+    Event,
+    EventType,
+)
 from pyspark_mysqlbinlog.protocol.messages import Query
 
 __all__ = ["first_since", "last_boundary"]
@@ -36,15 +41,6 @@ _FILE_EVENTS = frozenset(
         EventType.MARIADB_GTID_LIST_EVENT,
         EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
         EventType.IGNORABLE_LOG_EVENT,
-    }
-)
-
-_GTID_EVENTS = frozenset(
-    {
-        EventType.GTID_LOG_EVENT,
-        EventType.GTID_TAGGED_LOG_EVENT,
-        EventType.ANONYMOUS_GTID_LOG_EVENT,
-        EventType.MARIADB_GTID_EVENT,
     }
 )
 
@@ -104,7 +100,7 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
                 # A transaction that a crash of the server cut off has no end.
                 transaction = TransactionState()
             continue
-        if event.type in _GTID_EVENTS and transaction.in_progress:
+        if event.type in TRANSACTION_GTID_TYPES and transaction.in_progress:
             # An INCIDENT does not end the transaction that its GTID began.
             transaction = TransactionState()
             boundary = log.position(event.file, event.start)

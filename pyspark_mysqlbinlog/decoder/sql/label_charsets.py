@@ -26,15 +26,10 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 __all__ = ["check_written_labels", "label_of_lost_letters", "with_letters"]
 
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
-
-
+_UTF8 = frozenset({"utf8", "utf8mb4"})
 # Collations of swe7, and the characters in whose places it has letters.
 _SWE7 = frozenset({10, 82})
 _OTHER_IN_SWE7 = frozenset("@[\\]^`{|}~")
-
-
-def _is_utf8(collation: int | None) -> bool:
-    return collation is not None and charset_of_collation(collation) in {"utf8", "utf8mb4"}
 
 
 def check_written_labels(query: Query, before: TableSchema | None, after: TableSchema) -> None:
@@ -62,14 +57,12 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
         for label in labels:
             if "\\" in label:
                 raise SchemaError(f"label {label!r} may have backslashes added by the server")
-    for column in written:
-        # Its labels have the bytes of the connection's character set.
-        if column.charset == "binary" and not _is_utf8(query.collation_connection):
-            for label in column.labels:
-                if not label.isascii():
-                    raise SchemaError(
-                        f"label {label!r} of {column.name!r} has bytes of another set"
-                    )
+    connection = query.collation_connection
+    if connection is None or charset_of_collation(connection) not in _UTF8:
+        for column in written:
+            # The labels of binary columns are the bytes of the connection's character set.
+            if column.charset == "binary":
+                _check(column, "ascii")
     collations = (query.collation_client, query.collation_connection)
     for charset in {charset_of_collation(each) for each in collations if each is not None}:
         for column in written:
@@ -123,7 +116,7 @@ def _check(column: ColumnSchema, charset: str) -> None:
     # beyond ASCII are correct only if the column's charset is UTF-8.
     if charset == "binary":
         charset = column.charset or ""
-        if charset not in ("utf8", "utf8mb4"):
+        if charset not in _UTF8:
             charset = "ascii"
     for label in column.labels:
         if not can_hold(charset, label):

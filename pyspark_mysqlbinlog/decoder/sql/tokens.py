@@ -181,7 +181,8 @@ _ESCAPES = {
 @cache
 def _pattern() -> re.Pattern[str]:
     """Return the pattern of any token; compiled on first use, because that takes long."""
-    # A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
+    # A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters,
+    # but not U+00A0, which is a space to a server whose client's character set is, say, latin1.
     return re.compile(
         r"""
           (?P<space>[\x00-\x20]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]*)

@@ -28,10 +28,10 @@ __all__ = [
     "accept_charset",
     "check_labels",
     "collation_charset",
-    "table_collation_charset",
     "parse_charset_name",
     "parse_type",
     "resolve",
+    "table_collation_charset",
 ]
 
 # Types that have a character set.
