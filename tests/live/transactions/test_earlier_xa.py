@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -30,7 +31,13 @@ def tables(any_server: Server, any_database: str) -> str:
 @pytest.fixture
 def session(any_server: Server, tables: str) -> Iterator[Any]:
     """Yield a function that runs statements in one session."""
-    with any_server.connect(database=tables, autocommit=True) as connection:
+    with session_of(any_server, tables) as run:
+        yield run
+
+
+@contextmanager
+def session_of(server: Server, database: str) -> Iterator[Xa]:
+    with server.connect(database=database, autocommit=True) as connection:
         cursor = connection.cursor()
 
         def run(*statements: str) -> None:
@@ -150,13 +157,7 @@ def test_compressed_xa_rows_prepared_before_the_start_are_delivered_at_commit(
 ) -> None:
     with new_database(mysql9, "compressed_earlier_xa") as database:
         mysql9.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
-        with mysql9.connect(database=database, autocommit=True) as connection:
-            cursor = connection.cursor()
-
-            def run(*statements: str) -> None:
-                for statement in statements:
-                    cursor.execute(statement)
-
+        with session_of(mysql9, database) as run:
             run("SET binlog_transaction_compression = ON")
             prepare(run, xid, "INSERT INTO t VALUES (2)")
             stream = new_stream(mysql9, f"{database}.t")

@@ -1,12 +1,26 @@
-"""The check of table maps before their rows: every version of a table is checked once."""
+"""The check of table maps before their rows: every version of a table is checked, once."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 
 from helpers.logs.events import LogBuilder
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
-from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.log_tail import LogTail
+from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
@@ -37,3 +51,42 @@ def test_equal_table_map_after_a_restart_is_checked_against_the_later_version() 
                 since = Position.of(event.file, 4)
                 assert guard.check_table_map(history, event, since, is_mariadb=False) is history
     assert checked.checked == [["a"], ["b"]]
+
+
+class LookedAt:
+    """Schemas that record at which table maps they look."""
+
+    history = SchemaHistory()
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+
+    def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
+        """No DDL is in this log."""
+
+    def look_at(self, event: Event, boundary: Position) -> None:
+        self.files.append(event.file)
+
+
+@pytest.mark.usefixtures("implementation")
+def test_tail_looks_at_an_equal_table_map_again_in_the_next_file(tmp_path: Path) -> None:
+    names = ["mysql-bin.000001", "mysql-bin.000002"]
+    for name in names:
+        log = LogBuilder(name).format_description()
+        for _ in range(3):
+            log.begin().rows(90, "t", 1).xid()
+        log.write(tmp_path)
+    files = FileLog.find(str(tmp_path))
+    start = BoundaryState(files.begins()[0], SchemaHistory())
+    filtering, looked = EventFilter(lambda *_: True), LookedAt()
+    buffer = LogBuffer(start, capacity=1 << 20, granularity=10)
+    walk = TransactionScanner(start, filtering, buffer, schemas=looked, last_start=1 << 32)
+    if implementation() == "python":
+        for event in files.events(start.position):
+            LogTail._take(event, walk, None)
+        assert looked.files == [name for name in names for _ in range(3)]
+        return
+    scanner = LogScanner(filtering, whole_maps=True)
+    for found in files.scan(start.position, scanner, lambda _: NO_LIMIT):
+        LogTail._take(found, walk, scanner)
+    assert looked.files == names
