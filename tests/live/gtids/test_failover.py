@@ -30,6 +30,7 @@ from helpers.writers.replication import (
     wait_for_replica,
 )
 from live.conftest import NewStream
+from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import (
     ConnectionFailedError,
     FailoverError,
@@ -106,6 +107,24 @@ def test_running_stream_continues_on_replica_of_killed_primary(
     assert report["failovers"] == 1
     assert start["server_uuid"] == uuid_of(replica)
     assert start["gtid"] == executed_on(replica)
+
+
+def test_stream_fails_over_when_the_tail_ends_while_a_batch_is_planned(
+    pair: list[LocalServer], new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary, replica = pair
+    spark = stream(new_stream, pair)
+    start = spark.initial()
+    # A tail that looks well when planning begins, and has ended when its changes are requested.
+    monkeypatch.setattr(Tail, "is_superseded", lambda _: False)
+    insert(primary, TABLE, 3)
+    got, start = read_until(spark, start, 3)
+    wait_for_replica(replica, primary)
+    primary.kill()
+    promote(replica)
+    insert(replica, TABLE, 4)
+    more, start = read_until(spark, start, 4)
+    assert (got + more, start["server_uuid"]) == ([3, 4], uuid_of(replica))
 
 
 def test_restarted_stream_continues_on_replica_of_killed_primary(
