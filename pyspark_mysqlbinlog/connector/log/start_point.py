@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -18,10 +19,10 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
-from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.events import TRANSACTION_GTID_TYPES, EventType
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
-__all__ = ["canonical", "check_there", "pack_position"]
+__all__ = ["canonical", "check_before_gtid", "check_there", "pack_position"]
 
 # Events at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
@@ -72,6 +73,26 @@ def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
             f" BINLOG EVENTS IN '{file}' lists",
             file=file,
             position=pos,
+        )
+
+
+def check_before_gtid(log: Log, position: Position, found: PositionFingerprint | None) -> None:
+    """Raise InvalidPositionError for a position between a transaction and its GTID event.
+
+    The transaction would be delivered without its GTID, which counts as executed there.
+
+    found : the position's fingerprint; without an event, nothing is checked.
+    """
+    if found is None or not found.length:
+        return
+    begin = position._replace(pos=position.pos - found.length)
+    before = next(iter(log.events(begin)), None)
+    if before is not None and before.type in TRANSACTION_GTID_TYPES:
+        raise InvalidPositionError(
+            "the position is between a transaction and its GTID event; set the position of the"
+            f" GTID event, {begin.pos}",
+            file=position.file,
+            position=position.pos,
         )
 
 

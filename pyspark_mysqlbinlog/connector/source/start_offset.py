@@ -19,7 +19,12 @@ from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import Log
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
-from pyspark_mysqlbinlog.connector.log.start_point import canonical, check_there, pack_position
+from pyspark_mysqlbinlog.connector.log.start_point import (
+    canonical,
+    check_before_gtid,
+    check_there,
+    pack_position,
+)
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since, last_boundary
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
@@ -155,6 +160,8 @@ def _ask_server(options: Options, place: Place, *, streaming: bool) -> ResolvedS
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
         fingerprint = log.fingerprint_at(position)
+        if isinstance(place, FilePosition):
+            check_before_gtid(log, position, fingerprint)
         executed = (
             executed_before(client, log, position) if streaming and has_gtids(client) else None
         )
@@ -270,6 +277,7 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
             raise _not_of_files()
         case FilePosition(file, pos):
             position = log.position(file, pos)
+            check_before_gtid(log, position, log.fingerprint_at(position))
         case Timestamp(seconds):
             position = first_since(log, log.begins(), seconds) or log.end()
         case Latest() | Snapshot():

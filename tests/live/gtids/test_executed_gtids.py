@@ -15,7 +15,10 @@ from helpers.servers.available import every_server
 from helpers.writers.gtid_modes import switch, switchable_mode
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.source.start_offset import start_of_files, start_of_server
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.errors import InvalidPositionError
 
 DATABASE = "executed_gtids"
 SEED = 20261127
@@ -105,3 +108,23 @@ def test_offsets_contain_the_executed_gtid_set(
         file, pos = server.position()
         again = new_stream(server, f"{DATABASE}.t", startingOffset=f"{file}:{pos}").initial()
         assert again["gtid"] == str(executed(server))
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["batch", "stream"])
+@pytest.mark.parametrize("of_files", [False, True], ids=["server", "files"])
+def test_start_between_a_gtid_event_and_its_transaction_is_rejected(
+    gtid_server: Server, streaming: bool, of_files: bool
+) -> None:
+    server = gtid_server
+    file, begin = server.position()
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY)", f"INSERT INTO {DATABASE}.t VALUES (1)"
+    )
+    events = server.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")
+    pos = next(int(event[1]) for event in events if event[5] == "BEGIN")
+    place = {"startingOffset": f"{file}:{pos}", "tables": f"{DATABASE}.t"}
+    assert server.datadir is not None
+    where = {"path": str(server.datadir / file)} if of_files else server.options()
+    start = start_of_files if of_files else start_of_server
+    with pytest.raises(InvalidPositionError, match=f"its GTID event.*{file}:{pos}"):
+        start(parse_options(where | place), streaming=streaming)
