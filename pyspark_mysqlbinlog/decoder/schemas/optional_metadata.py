@@ -99,7 +99,8 @@ def described_schema(
     is_mariadb : MariaDB counts geometries among the character columns; MySQL does not.
     known : the schema known from elsewhere, for facts that metadata does not contain: that a column
         is TINYINT(1) (display widths), if the known column of that name is also a TINYINT; that it
-        is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; and that it is virtual.
+        is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; that it is virtual; and
+        that it is NOT NULL, if the table map has all columns as nullable.
 
     Raises MalformedEventError for metadata that does not fit its own columns, UnknownSchemaError
     for an unknown collation.
@@ -185,7 +186,7 @@ class Metadata:
         return TableSchema(
             table_map.database,
             table_map.table,
-            _with_what_is_known(columns, known, self._is_mariadb),
+            self._with_what_is_known(columns, known),
             self._primary_key(names),
             known.charset if known is not None else None,
         )
@@ -349,6 +350,22 @@ class Metadata:
             key.append(names[index])
         return tuple(key)
 
+    def _with_what_is_known(
+        self, columns: list[ColumnSchema], known: TableSchema | None
+    ) -> tuple[ColumnSchema, ...]:
+        """Add facts that no metadata contains, from the known columns of the same names."""
+        by_name = {} if known is None else {column.name: column for column in known.columns}
+        if self._table_map.is_all_nullable:
+            columns = [
+                replace(column, nullable=by_name[column.name].nullable)
+                if column.name in by_name
+                else column
+                for column in columns
+            ]
+        return tuple(
+            _completed(column, by_name.get(column.name), self._is_mariadb) for column in columns
+        )
+
     def _column(
         self, index: int, name: str, charset: str | None, geometry: str | None
     ) -> ColumnSchema | None:
@@ -382,14 +399,6 @@ class Metadata:
             characters = length // MAX_BYTES_PER_CHARACTER.get(text_charset or "binary", 1)
             return ColumnSchema(name, kind, characters, charset=text_charset)
         return None
-
-
-def _with_what_is_known(
-    columns: list[ColumnSchema], known: TableSchema | None, is_mariadb: bool
-) -> tuple[ColumnSchema, ...]:
-    """Add facts that no metadata contains, from the known columns of the same names."""
-    by_name = {} if known is None else {column.name: column for column in known.columns}
-    return tuple(_completed(column, by_name.get(column.name), is_mariadb) for column in columns)
 
 
 def _completed(column: ColumnSchema, known: ColumnSchema | None, is_mariadb: bool) -> ColumnSchema:

@@ -54,6 +54,7 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
             f" {table_map.column_count} in the table map; {_CURE}",
             table=name,
         )
+    shows_not_null = not table_map.is_all_nullable
     for index, column in enumerate(schema.columns):
         found = (table_map.types[index], table_map.metadata[index])
         expected = tuple(expected_fields(column))
@@ -65,7 +66,8 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
                 table=name,
             )
         # Without NULL or NOT NULL, the nullability of a TIMESTAMP depends on a server variable.
-        if table_map.nullable(index) != column.nullable and column.type != "timestamp":
+        is_comparable = shows_not_null and column.type != "timestamp"
+        if is_comparable and table_map.nullable(index) != column.nullable:
             words = ("NOT NULL", "NULL")
             raise SchemaMismatchError(
                 f"column {index + 1} `{column.name}`: expected {words[column.nullable]}, found"

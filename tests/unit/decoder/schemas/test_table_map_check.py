@@ -73,6 +73,12 @@ def test_table_map_that_does_not_fit_a_column_raises_schema_mismatch_error(
         RowPlan.make(table_map, simple_schema(ID, column))
 
 
+def test_table_map_with_all_columns_nullable_fits_not_null_columns() -> None:
+    """The table map is that of an outer join's inner table."""
+    table_map = TableMap.parse(table_map_body([(F.LONG, 0)] * 2, [True, True]))
+    RowPlan.make(table_map, simple_schema(ID, C("v", "int", nullable=False)))
+
+
 def test_wrong_number_of_columns_raises_schema_mismatch_error() -> None:
     table_map = TableMap.parse(table_map_body([(F.LONG, 0)] * 2, [False, True]))
     with pytest.raises(SchemaMismatchError, match=r"expected 1 columns \(`id`\), found 2"):
