@@ -297,6 +297,32 @@ def test_add_if_not_exists_of_the_name_of_a_void_change_adds_nothing(mariadb: Lo
         assert {table: follower.now(table) for table in "tu"} == follower.from_server()
 
 
+@pytest.mark.parametrize("letters", ["iİ", "iı", "sſ", "ſs", "ɀⱿ", "σς"])
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "CHANGE COLUMN IF EXISTS `{}` b INT",
+        "MODIFY COLUMN IF EXISTS `{}` INT UNSIGNED",
+        "DROP COLUMN IF EXISTS `{}`, ADD z INT",
+        "ADD COLUMN IF NOT EXISTS `{}` INT, DROP COLUMN y",
+    ],
+)
+def test_if_exists_with_a_letter_that_versions_compare_otherwise_makes_columns_unknown(
+    mariadb11: LocalServer, letters: str, clause: str
+) -> None:
+    with new_database(mariadb11, "conditional") as name, Follower.of(mariadb11, name) as follower:
+        mariadb11.execute(
+            f"CREATE TABLE t (id INT PRIMARY KEY, `{letters[0]}` INT, y INT)",
+            "CREATE TABLE u (id INT PRIMARY KEY, größe INT, y INT)",
+            f"ALTER TABLE t {clause.format(letters[1])}",
+            f"ALTER TABLE u {clause.format('größe')}, ADD COLUMN IF NOT EXISTS höhe INT",
+            database=name,
+        )
+        follower.catch_up()
+        assert "IF [NOT] EXISTS" in str(follower.now("t"))
+        assert follower.now("u") == follower.from_server()["u"]
+
+
 # (client's character set, statements, whether the columns stay unknown)
 SURPRISING = [
     ("utf8mb4", ["CREATE TABLE t (a TEXT) CHARSET=greek COLLATE=DEFAULT"], True),

@@ -127,12 +127,20 @@ def _applied(
     )
 
 
+def _may_equal(name: str, other: str) -> bool:
+    """Whether two names, one beyond ASCII, are the same in any version's comparison of letters."""
+    if name.isascii() and other.isascii():
+        return False
+    return len({each.replace("İ", "i").upper().casefold() for each in (name, other)}) == 1
+
+
 class _Columns:
     """The columns while a statement is being applied."""
 
     def __init__(self, before: TableSchema, alter: AlterTable) -> None:
         self.before = before
         self.alter = alter
+        self._check_conditional_names()
         there = {fold(column.name) for column in before.columns}
         self.dropped = self._existing(there)
         self.renamed = {fold(old): new for old, new in alter.renames}
@@ -158,6 +166,25 @@ class _Columns:
     @property
     def columns(self) -> tuple[ColumnSchema, ...]:
         return tuple(placed.column for placed in self._placed)
+
+    def _check_conditional_names(self) -> None:
+        """Raise SchemaError if it depends on the server's version whether IF [NOT] EXISTS applies.
+
+        MariaDB 11.8 compares 479 letters otherwise than `fold`, such as ſ and s. Without IF EXISTS
+        such a clause fails in `apply_alter`; with it, it would be taken for void.
+        """
+        spelled = {column.name for column in self.before.columns}
+        names = [name for name, if_exists in self.alter.drops if if_exists]
+        names += [
+            each.old or each.definition.name for each in self.alter.changes if each.conditional
+        ]
+        for name in names:
+            alike = [] if name in spelled else [each for each in spelled if _may_equal(each, name)]
+            if alike:
+                raise SchemaError(
+                    f"it names column {name!r} with IF [NOT] EXISTS, and it depends on the server's"
+                    f" version whether column {alike[0]!r} has this name"
+                )
 
     def _existing(self, there: set[str]) -> set[str]:
         dropped = set()
