@@ -262,7 +262,8 @@ def _timestamp(what: str, fsp: int) -> Encode:
             raise _bad(what, f"the date {year}-{month}-{day}", "a valid one") from None
         seconds, micros = divmod(micros, 1_000_000)
         seconds += days * 86_400
-        if not 0 < seconds <= _LAST_SECOND:
+        # Without a fraction, second 0 is the zero date. MariaDB has it with one.
+        if not (0 if micros else 1) <= seconds <= _LAST_SECOND:
             raise _bad(what, f"second {seconds} since 1970", f"1 to {_LAST_SECOND}")
         size, fraction = _fraction(what, fsp, micros)
         return seconds.to_bytes(4, "big") + fraction.to_bytes(size, "big"), end

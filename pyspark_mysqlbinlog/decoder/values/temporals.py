@@ -183,7 +183,8 @@ def _datetime_json(fsp: int) -> Callable[[tuple[int, int]], str]:
 def timestamp2(what: str, fsp: int) -> Codec:
     """TIMESTAMP(fsp), 4 bytes big-endian and the fraction.
 
-    Value: microseconds since 1970 UTC; None is the zero date (stored as second 0).
+    Value: microseconds since 1970 UTC; None is the zero date (stored as 0). MariaDB also has
+    values within second 0.
     """
     fraction_size, units, unit_micros = _fraction(fsp)
     size = 4 + fraction_size
@@ -196,9 +197,8 @@ def timestamp2(what: str, fsp: int) -> Codec:
         fraction = int.from_bytes(data[pos + 4 : end], "big")
         if fraction >= units:
             raise _bad(what, f"a fraction of {fraction}/{units}")
-        if seconds == 0:
-            return None, end
-        return seconds * _MICROS_PER_SECOND + fraction * unit_micros, end
+        micros = seconds * _MICROS_PER_SECOND + fraction * unit_micros
+        return micros or None, end
 
     return make_codec(read, fixed_skip(what, size), _timestamp_json(fsp))
 

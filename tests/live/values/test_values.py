@@ -88,7 +88,7 @@ def lines(server: Server) -> Iterator[dict[tuple[str, str], Line]]:
 
 
 def test_value_lines_are_distinct_and_complete() -> None:
-    assert len(set(LINES)) == len(LINES) == 958
+    assert len(set(LINES)) == len(LINES) == 960
     assert len({kind for kind, _ in LINES}) == 305
 
 

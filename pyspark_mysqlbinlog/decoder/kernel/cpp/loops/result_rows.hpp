@@ -170,7 +170,8 @@ inline bool put_timestamp(Input& in, const ResultColumn& column, uint8_t*& to) {
         int32_t days = 0;
         if (date.year < 1970 || !day_number(date, days)) return false;
         seconds = int64_t{days} * 86'400 + clock.hour * 3600 + clock.minute * 60 + clock.second;
-        if (seconds <= 0 || seconds > 0xffffffff) return false;
+        // Without a fraction, second 0 is the zero date. MariaDB has it with one.
+        if (seconds < (units == 0 ? 1 : 0) || seconds > 0xffffffff) return false;
     }
     const uint32_t fraction = fraction_size(column.fsp);
     store_big(to, static_cast<uint64_t>(seconds), 4);

@@ -137,8 +137,7 @@ inline bool read_timestamp(Input& in, const Column& column, Instant& value) {
     if (!make_fraction(static_cast<uint32_t>(load_big(at + 4, fraction_size)), fraction_size,
                        value.micros))
         return false;
-    value.is_zero = seconds == 0;
-    if (value.is_zero) value.micros = 0;
+    value.is_zero = value.micros == 0;
     return true;
 }
 
