@@ -12,7 +12,14 @@ from enum import IntEnum
 
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 
-__all__ = ["METADATA_LENGTHS", "FieldType", "describe_field", "field_type_name", "real_string"]
+__all__ = [
+    "METADATA_LENGTHS",
+    "OLD_TEMPORALS",
+    "FieldType",
+    "describe_field",
+    "field_type_name",
+    "real_string",
+]
 
 
 class FieldType(IntEnum):
@@ -51,6 +58,9 @@ class FieldType(IntEnum):
     STRING = 254
     GEOMETRY = 255
 
+
+# The layout before 5.6, which MariaDB also makes with mysql56_temporal_format=OFF.
+OLD_TEMPORALS = frozenset({FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP})
 
 # Bytes in the metadata block. Two-byte values are little-endian for VARCHAR and BIT, but two single
 # bytes in this order for NEWDECIMAL (precision, scale) and STRING (real type, length).

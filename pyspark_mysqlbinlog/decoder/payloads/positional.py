@@ -18,7 +18,12 @@ The primary key is also unknown.
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, field_type_name, real_string
+from pyspark_mysqlbinlog.decoder.events.field_types import (
+    OLD_TEMPORALS,
+    FieldType,
+    field_type_name,
+    real_string,
+)
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, RowPlan
 from pyspark_mysqlbinlog.decoder.values import numbers
@@ -55,14 +60,24 @@ _TYPES: dict[int, str] = {
 _FRACTIONAL = (FieldType.TIME2, FieldType.DATETIME2, FieldType.TIMESTAMP2)
 
 
-def positional_plan(table_map: TableMap) -> RowPlan:
+def positional_plan(table_map: TableMap, *, is_mariadb: bool = False) -> RowPlan:
     """Return the plan for rows of a table map without a schema.
+
+    is_mariadb : columns of MariaDB in the layout before 5.6 can have fractions, whose digits, and
+        so the size of the values, are not in the binlog.
 
     UnsupportedEventError for a column type that requires a schema.
     """
     columns = []
     for at, (code, metadata) in enumerate(zip(table_map.types, table_map.metadata, strict=True)):
         name = f"@{at + 1}"
+        if is_mariadb and code in OLD_TEMPORALS:
+            raise UnsupportedEventError(
+                f"column `{name}` has {field_type_name(code)} of mysql56_temporal_format=OFF, whose"
+                " fraction digits are not in the binlog: rebuild the table with ON (ALTER TABLE …"
+                " FORCE), or give its columns with schemaDdl",
+                table=table_map.full_name,
+            )
         schema, codec = _column(name, code, metadata, table_map.nullable(at))
         columns.append(ColumnPlan(name, f'"{name}":', codec.skip, codec, schema))
     schemas = tuple(column.schema for column in columns if column.schema is not None)

@@ -82,7 +82,7 @@ class TablePlans:
                         self._schemas.reason(*place),
                         is_shown=self._schemas.is_known_later(*place),
                     )
-                plan = positional_plan(table_map)
+                plan = positional_plan(table_map, is_mariadb=is_mariadb)
             else:
                 plan = RowPlan.make(table_map, schema, self._excluded, self._transforms)
             if len(self._plans) >= 1024:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, describe_field
+from pyspark_mysqlbinlog.decoder.events.field_types import (
+    OLD_TEMPORALS,
+    FieldType,
+    describe_field,
+)
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.values.charsets import bytes_per_character
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
@@ -59,10 +63,12 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
         found = (table_map.types[index], table_map.metadata[index])
         expected = tuple(expected_fields(column))
         if found not in expected:
+            is_old = column.type in _TEMPORAL and found[0] in OLD_TEMPORALS
             raise SchemaMismatchError(
                 f"column {index + 1} `{column.name}`: expected"
                 f" {' or '.join(describe_field(*field) for field in expected)} for its type"
-                f" {column.type}, found {describe_field(*found)} in the table map; {_CURE}",
+                f" {column.type}, found {describe_field(*found)} in the table map;"
+                f" {_OLD_TEMPORAL_CURE if is_old else ''}{_CURE}",
                 table=name,
             )
         # Without NULL or NOT NULL, the nullability of a TIMESTAMP depends on a server variable.
@@ -79,6 +85,10 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
 _CURE = (
     "the schema is of another time: start from a position after the table's last ALTER, or"
     " correct the file of schemaDdl, or exclude the table"
+)
+_OLD_TEMPORAL_CURE = (
+    "if MariaDB made the column with mysql56_temporal_format=OFF, rebuild the table with ON (ALTER"
+    " TABLE … FORCE), because this layout of fractions is not supported; otherwise "
 )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from helpers.logs.live_log import log_events, log_rows, new_database, schemas_of, selected
+from helpers.parity.decoding import decoder
 from helpers.replay import Number, Replay, payload_token, select_token
 from helpers.schemas.random_tables import RandomTable
 from helpers.servers import Server
@@ -27,7 +28,7 @@ from helpers.values.value_lines import LINES
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
-from pyspark_mysqlbinlog.errors import SchemaMismatchError
+from pyspark_mysqlbinlog.errors import SchemaMismatchError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -291,6 +292,29 @@ def test_temporals_in_the_layout_before_5_6_equal_select(
         replay = Replay([schema])
         replay.apply(rows)
         replay.assert_equals(database, "t", selected(mariadb, schema)[0])
+
+
+@pytest.mark.parametrize("kind", ["TIME(1)", "DATETIME(6)", "TIMESTAMP(2) NULL"])
+def test_fractions_in_the_layout_before_5_6_raise_an_error_until_the_table_is_rebuilt(
+    mariadb: Server, mariadb_global: Any, kind: str
+) -> None:
+    mariadb_global("mysql56_temporal_format", "0")
+    insert = "INSERT INTO t VALUES ('2026-11-20 10:00:00.5', 7)"
+    with new_database(mariadb, "old_fractions") as database:
+        mariadb.execute(f"CREATE TABLE t (a {kind}, b INT)", database=database)
+        start = mariadb.position()
+        mariadb.execute(insert, database=database)
+        schemas = schemas_of(mariadb, database)
+        with pytest.raises(SchemaMismatchError, match="mysql56_temporal_format=OFF"):
+            log_rows(mariadb, start, database, schemas)
+        events = log_events(mariadb, start, database)
+        with pytest.raises(UnsupportedEventError, match=r"`@1` has .* of mysql56_temporal_format"):
+            list(decoder([], positional=True).decode(events))
+        mariadb.execute("SET GLOBAL mysql56_temporal_format = 1")
+        start = mariadb.position()
+        mariadb.execute("ALTER TABLE t FORCE", insert, database=database)
+        (row,) = log_rows(mariadb, start, database, schemas)
+        assert json.loads(row["after"])["b"] == 7
 
 
 def table_map_types(server: Server, start: tuple[str, int], database: str) -> set[int]:
