@@ -59,7 +59,8 @@ class ColumnSchema:
         tinyblob blob mediumblob longblob enum set json vector date time datetime timestamp year, or
         one of SPATIAL_TYPES. BOOL is tinyint with length 1.
     length : characters (char, varchar), bytes (binary, varbinary), bits (bit), precision (decimal),
-        fraction digits (time, datetime, timestamp), display width 1 (tinyint(1) only); else None.
+        fraction digits (time, datetime, timestamp), display width 1 (tinyint(1) only) or 2
+        (year(2) only, which is not supported); else None.
     scale : decimal only.
     unsigned : integers, floats and decimals (ZEROFILL implies it).
     charset : MySQL's name (utf8mb4, latin1, …) for char, varchar, texts, enum and set; else None.

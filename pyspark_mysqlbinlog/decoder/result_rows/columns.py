@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.decoder.events.field_types import (
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumberTypeQuery
 from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
+from pyspark_mysqlbinlog.decoder.values.select_codec import check_year
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.names import quoted
@@ -142,7 +143,12 @@ class SelectedColumn:
     def of(
         cls, column: ColumnSchema, *, excluded: bool, typed: bool, doubles_have_points: bool
     ) -> SelectedColumn:
-        """Plan the column's part of the SELECT. SchemaMismatchError for an unknown type."""
+        """Plan the column's part of the SELECT.
+
+        Raises SchemaMismatchError for an unknown type, SchemaError for a YEAR(2).
+        """
+        if not excluded:
+            check_year(column)
         code, metadata = next(expected_fields(column))
         name = quoted(column.name)
         # MariaDB returns a CAST in as few bytes as it may need, but the result of `|` in eight.
@@ -232,7 +238,7 @@ class ResultPlan:
         typed_json : whether JSON documents become VARIANTs, in which numbers have types.
         doubles_have_points : whether documents are shown as MySQL 8.0 and later do (see json_text).
 
-        Raises SchemaMismatchError for an unknown type.
+        Raises SchemaMismatchError for an unknown type, SchemaError for a YEAR(2).
         """
         name = (schema.database, schema.table)
         columns = tuple(

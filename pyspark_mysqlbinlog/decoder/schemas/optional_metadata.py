@@ -98,7 +98,7 @@ def described_schema(
 
     is_mariadb : MariaDB counts geometries among the character columns; MySQL does not.
     known : the schema known from elsewhere, for facts that metadata does not contain: that a column
-        is TINYINT(1) (display widths), if the known column of that name is also a TINYINT; that it
+        is TINYINT(1) or YEAR(2), if the known column of that name has the same type; that it
         is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; that it is virtual; and
         that it is NOT NULL, if the table map has all columns as nullable.
 
@@ -407,7 +407,7 @@ def _completed(column: ColumnSchema, known: ColumnSchema | None, is_mariadb: boo
         return replace(column, virtual=known.virtual if known and is_same else None)
     if known is None:
         return column
-    if column.type == known.type == "tinyint":
+    if column.type == known.type and column.type in ("tinyint", "year"):
         return replace(column, length=known.length)
     if column.type == "binary" and known.type in MARIADB_TYPES:
         return replace(column, type=known.type, length=None)

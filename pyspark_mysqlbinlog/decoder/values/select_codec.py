@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaError, UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-__all__ = ["codec_for", "skip_for"]
+__all__ = ["check_year", "codec_for", "skip_for"]
 
 
 def skip_for(code: int, metadata: int, what: str) -> Skip:
@@ -50,6 +50,7 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
         case FieldType.BIT:
             return numbers.bit(what, (metadata >> 8) * 8 + (metadata & 0xFF))
         case FieldType.YEAR:
+            check_year(column)
             return numbers.year(what)
         case FieldType.DATE | FieldType.NEWDATE:
             return temporals.date(what)
@@ -87,6 +88,18 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
                 f"{what} cannot be decoded: {field_type_name(code)} is not supported; exclude the"
                 " column or the table"
             )
+
+
+def check_year(column: ColumnSchema) -> None:
+    """Raise SchemaError for a YEAR(2), which SELECT shows with two digits and the binlog has not.
+
+    MariaDB has it, and MySQL before 5.7 in old tables.
+    """
+    if column.type == "year" and column.length == 2:
+        raise SchemaError(
+            f"column `{column.name}` has the type YEAR(2), which is not supported: exclude the"
+            " column or the table, or change its type to YEAR"
+        )
 
 
 def _string(what: str, length_bytes: int, column: ColumnSchema) -> Codec:

@@ -24,11 +24,12 @@ from helpers.replay import Number, Replay, payload_token, select_token
 from helpers.schemas.random_tables import RandomTable
 from helpers.servers import Server
 from helpers.servers.available import every_server
+from helpers.snapshots.loaded_rows import select_images
 from helpers.values.value_lines import LINES
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
-from pyspark_mysqlbinlog.errors import SchemaMismatchError, UnsupportedEventError
+from pyspark_mysqlbinlog.errors import SchemaError, SchemaMismatchError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -292,6 +293,27 @@ def test_temporals_in_the_layout_before_5_6_equal_select(
         replay = Replay([schema])
         replay.apply(rows)
         replay.assert_equals(database, "t", selected(mariadb, schema)[0])
+
+
+@pytest.mark.parametrize("metadata", ["NO_LOG", "FULL"])
+def test_year_of_two_digits_raises_schema_error(
+    mariadb: Server, mariadb_global: Any, metadata: str
+) -> None:
+    """SELECT shows 24 for 2024; the binlog does not distinguish YEAR(2) from YEAR."""
+    mariadb_global("binlog_row_metadata", f"'{metadata}'")
+    with new_database(mariadb, "short_years") as database:
+        start = mariadb.position()
+        mariadb.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, y YEAR(2), z YEAR(4))",
+            "INSERT INTO t VALUES (1, 24, 24)",
+            database=database,
+        )
+        (schema,) = schemas_of(mariadb, database)
+        assert [column.length for column in schema.columns] == [None, 2, None]
+        with pytest.raises(SchemaError, match=r"column `y` has the type YEAR\(2\).* exclude the"):
+            log_rows(mariadb, start, database, [schema])
+        with pytest.raises(SchemaError, match=r"column `y` has the type YEAR\(2\)"):
+            select_images(mariadb, schema)
 
 
 @pytest.mark.parametrize("kind", ["TIME(1)", "DATETIME(6)", "TIMESTAMP(2) NULL"])

@@ -161,8 +161,7 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             of_oracle = qualifier == _ORACLE_SCHEMA if qualifier else context.oracle
             return ParsedType("datetime", 0) if of_oracle else ParsedType("date")
         case "year":
-            _parenthesised(stream)
-            return ParsedType("year")
+            return ParsedType("year", 2 if _parenthesised(stream) == 2 else None)
         case "time" | "datetime" | "timestamp":
             digits = _parenthesised(stream) or 0
             of_maxdb = qualifier == _MAXDB_SCHEMA if qualifier else context.maxdb
