@@ -200,7 +200,8 @@ class ReplicaClient:
         timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         client._internals._read_timeout = client._internals._write_timeout = timeout
         try:
-            client.query(SESSION_SETTINGS)
+            for statement in SESSION_SETTINGS:
+                client.query(statement)
         except BaseException:
             client.close()
             raise
@@ -282,8 +283,7 @@ class ReplicaClient:
 
         Raises LostConnectionError, ServerError.
         """
-        for statement in RAW_ROWS_SETTINGS:
-            self.query(statement)
+        self.query(RAW_ROWS_SETTINGS)
 
     def prepared(self, sql: str) -> ResultSet:
         """Run a SELECT and return its rows in the binary protocol, as they arrive.

@@ -12,6 +12,9 @@ max_execution_time       ends a SELECT after this many milliseconds (MySQL 5.7.8
 max_statement_time       ends any statement after this many seconds (MariaDB 10.1.1)
 autocommit               off: the first SELECT begins a transaction that does not end. All later
                          ones see the rows of that moment, and every ALTER TABLE waits for it
+isolation level          READ UNCOMMITTED: a snapshot is planned by changes that are rolled back
+                         later, and MySQL 8.0 and later shows tables of unfinished DDL.
+                         SERIALIZABLE: a SELECT in a transaction locks rows
 completion_type          RELEASE: COMMIT ends the connection. CHAIN: it begins a transaction
 sql_mode                 other quotes in SHOW GRANTS, other spaces in texts, another grammar;
                          without ALLOW_INVALID_DATES a row with 2026-02-31 does not equal its own
@@ -70,7 +73,7 @@ _READ_SECONDS = 600
 #
 # One SESSION applies to all that follow it, and the statement has to fit into the smallest
 # max_allowed_packet: 1024 bytes.
-SESSION_SETTINGS = (
+_VARIABLES = (
     "SET SESSION autocommit = 0, autocommit = 1, completion_type = 0,"
     " sql_select_limit = 18446744073709551615, sql_big_selects = 1,"
     " sql_mode = 'ALLOW_INVALID_DATES', sql_quote_show_create = 1, sql_buffer_result = 0,"
@@ -88,11 +91,15 @@ SESSION_SETTINGS = (
     " /*M!100304 , system_versioning_asof = DEFAULT */"
 )
 
+SESSION_SETTINGS = (
+    _VARIABLES,
+    # By statement, because the variable's name differs between versions. autocommit is on, so each
+    # statement outside a transaction sees all that was committed before it.
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+)
+
 # Begins each SELECT on a table (see above).
 UNCACHED_SELECT = "SELECT SQL_NO_CACHE"
 
 # Set after SESSION_SETTINGS to read rows: texts come in their column's own character set.
-RAW_ROWS_SETTINGS = (
-    "SET SESSION character_set_results = NULL",
-    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-)
+RAW_ROWS_SETTINGS = "SET SESSION character_set_results = NULL"

@@ -110,6 +110,8 @@ def test_session_overrides_global_settings_that_change_results(any_server: Serve
         "default_week_format": 3,
         "lc_time_names": "ja_JP",
         "sql_auto_is_null": 1,
+        "tx_isolation": "READ-UNCOMMITTED",
+        "transaction_isolation": "READ-UNCOMMITTED",
     }
     values |= dict.fromkeys(IDLE_TIMEOUTS, 77)
     values |= {
@@ -137,6 +139,9 @@ def test_session_overrides_global_settings_that_change_results(any_server: Serve
         "lc_time_names": "en_US",
         "sql_auto_is_null": 0,
     }
+    for name in ("tx_isolation", "transaction_isolation"):
+        if name in known:
+            expected[name] = "REPEATABLE-READ"
     if is_mariadb:
         expected |= dict.fromkeys(IDLE_TIMEOUTS, 0)
     elif any_server.version().startswith("9."):

@@ -99,6 +99,33 @@ def test_init_connect_does_not_change_snapshot_and_streamed_rows(
         assert_snapshot_and_changes(tables, account)
 
 
+@pytest.mark.parametrize("level", ["READ-UNCOMMITTED", "SERIALIZABLE"])
+def test_snapshot_includes_rows_of_a_delete_that_is_rolled_back_later(
+    server: Server, level: str
+) -> None:
+    """The last row's key is the limit of the snapshot, whatever the global isolation level is."""
+    isolation = dict.fromkeys(("tx_isolation", "transaction_isolation"), level)
+    with new_database(server, "rolled_back") as database:
+        server.execute(
+            f"CREATE TABLE {database}.t (id INT PRIMARY KEY)",
+            f"INSERT INTO {database}.t VALUES (1), (2), (3), (4)",
+        )
+        query = Query(server, f"{database}.t", payload="json", startingOffset="snapshot")
+        with (
+            server.connect(database=database, autocommit=False) as connection,
+            connection.cursor() as writer,
+            globally(server, isolation),
+        ):
+            writer.execute("DELETE FROM t WHERE id > 2")
+            try:
+                rows = query.start().rows()
+                connection.rollback()
+                rows += query.rows()
+            finally:
+                query.stop()
+    assert sorted(json.loads(row["after"])["id"] for row in rows) == [1, 2, 3, 4]
+
+
 @pytest.mark.one_server
 @pytest.mark.parametrize("init", ["SET autocommit = 0", "START TRANSACTION"])
 def test_no_transaction_stays_open_between_snapshot_batches(
