@@ -43,11 +43,6 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
     _check_source(options, texts, reads)
     _check_tls(options, texts)
     _check_load(options, texts)
-    if options.snapshot_exact_keyless and "variant" in (options.payload_kind, options.json_type):
-        raise OptionError(
-            "option snapshotExactKeyless: a table with VARIANT documents may be read twice; set"
-            " payload=json, or jsonType=string with payload=struct"
-        )
     options.table_filter(True)
     options.column_filter(True)
     _check_transforms(options)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
-from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
+from pyspark_mysqlbinlog.decoder.result_rows.columns import Kind, ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded, RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntypedNumbers
@@ -47,6 +48,8 @@ def read_rows(
     plan: ResultPlan,
     clauses: str = "",
     make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
+    *,
+    once: bool = False,
 ) -> Iterator[bytes]:
     """Yield the images of a table's rows, in parts as `read_images` yields them.
 
@@ -58,29 +61,74 @@ def read_rows(
     client : in a session for raw rows (`ReplicaClient.begin_raw_rows`).
     clauses : SQL after the table's name: FORCE INDEX, WHERE, ….
     make : makes the selected implementation.
+    once : yield no row twice. The documents are read before, to find all of these numbers.
 
     Raises
     ------
     UnrepresentableValueError : the types of a document's numbers cannot be determined.
+    UntypedNumbers : with `once`, documents changed between the reads: there was no snapshot.
     SchemaMismatchError, MalformedResultError, LostConnectionError, ServerError : as `read_images`.
     """
+    if once:
+        plan = _with_number_types(client, plan, clauses, make)
+    has_yielded = False
     while True:
+        result, plan = _select(client, plan, clauses)
         images = make(plan)
+        try:
+            for part in read_images(result, images):
+                has_yielded = True
+                yield part
+        except UntypedNumbers as untyped:
+            if once and has_yielded:
+                raise
+            plan = plan.selecting_number_types(_all_untyped(result, images, untyped))
+        else:
+            return
+
+
+def _with_number_types(
+    client: SelectConnection,
+    plan: ResultPlan,
+    clauses: str,
+    make: Callable[[ResultPlan], RowImageEncoder],
+) -> ResultPlan:
+    """Return the plan that selects the types of all numbers that need it; reads the documents."""
+    documents = replace(
+        plan, columns=tuple(column for column in plan.columns if column.kind == Kind.JSON)
+    )
+    if not documents.columns:
+        return plan
+    while True:
+        result, documents = _select(client, documents, clauses)
+        images = make(documents)
+        try:
+            for _ in read_images(result, images):
+                pass
+        except UntypedNumbers as untyped:
+            # A row's first document of this kind hides the numbers of the next columns.
+            documents = documents.selecting_number_types(_all_untyped(result, images, untyped))
+        else:
+            break
+    found = {column.schema.name: column for column in documents.columns}
+    return replace(
+        plan, columns=tuple(found.get(column.schema.name, column) for column in plan.columns)
+    )
+
+
+def _select(
+    client: SelectConnection, plan: ResultPlan, clauses: str
+) -> tuple[ResultSet, ResultPlan]:
+    """Return the result of the plan's SELECT, and the plan that the server could run."""
+    while True:
         try:
             # The names are quoted, and the rest is generated here.
             sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {clauses}"
-            result = client.prepared(sql)
+            return client.prepared(sql), plan
         except ServerError as error:
             if error.code not in _NO_SUCH_FUNCTION or not plan.selects_sizes:
                 raise
             plan = plan.without_sizes()
-            continue
-        try:
-            yield from read_images(result, images)
-        except UntypedNumbers as untyped:
-            plan = plan.selecting_number_types(_all_untyped(result, images, untyped))
-        else:
-            return
 
 
 def _all_untyped(

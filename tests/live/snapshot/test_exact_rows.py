@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, VariantType
 
 from helpers.logs.live_log import new_database
 from helpers.servers import Server
@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chu
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
+from pyspark_mysqlbinlog.decoder.result_rows import read as result_rows
 from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
@@ -41,14 +42,23 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield found
 
 
-def read(server: Server, table: str = "t") -> pa.Table:
-    """Return the rows that a task gives of a table, in the form that the mirror uses."""
-    texts = server.options(
-        tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", snapshotExactKeyless="true"
-    )
+@pytest.fixture(params=dict.fromkeys(("live_server", "mysql9")))
+def json_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    found: Server = request.getfixturevalue(request.param)
+    if found.version().startswith("5.6"):
+        pytest.skip(f"{found.name} has no JSON")
+    with new_database(found, DATABASE):
+        yield found
+
+
+def read(server: Server, table: str = "t", **options: str) -> pa.Table:
+    """Return the rows that a task gives of a table, by default in the mirror's form."""
+    given = {"payload": "json", "snapshotExactKeyless": "true"} | options
+    texts = server.options(tables=f"{DATABASE}.*", sslMode="DISABLED", **given)
     since = Position.of(*server.position())
     partition = ChunkPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
-    schema = to_arrow_schema(output_schema(StringType()), timezone="UTC")
+    kind = VariantType() if given["payload"] == "variant" else StringType()
+    schema = to_arrow_schema(output_schema(kind), timezone="UTC")
     rows = pa.Table.from_batches(list(read_chunks(parse_options(texts), partition, schema)), schema)
     query: Any = pa.compute.struct_field(rows.column("source"), "query")
     return rows.append_column("query", query)
@@ -132,3 +142,45 @@ def test_keyless_snapshot_is_empty_without_rows_and_absent_with_a_key(server: Se
     rows = read(server, "u")
     assert rows.column("op").to_pylist() == ["r"]
     assert find_keyless_snapshot(rows, "u") is None
+
+
+MANY = (
+    "CREATE TABLE {t} (a INT, j JSON, k JSON) ENGINE={engine}",
+    "INSERT INTO {t} VALUES (0, JSON_OBJECT('s', REPEAT('x', 50)), NULL)",
+    *(f"INSERT INTO {{t}} SELECT a + {1 << power}, j, k FROM {{t}}" for power in range(12)),
+    """INSERT INTO {t} VALUES (4096, '{{"d": 0.00001}}', '{{"e": 0.00001}}')""",
+    """INSERT INTO {t} VALUES (4097, '{{"f": 5.0}}', '{{"g": [5.0, 1e-7]}}')""",
+)
+
+
+@pytest.mark.parametrize("kind", ["json", "variant"])
+@pytest.mark.parametrize("exact", ["false", "true"])
+@ENGINES
+def test_keyless_rows_are_read_once_whatever_types_the_numbers_of_their_documents_have(
+    json_server: Server, engine: str, exact: str, kind: str
+) -> None:
+    """Most documents need no number types; those of the last rows do, in both columns."""
+    json_server.execute(*(each.format(t=f"{DATABASE}.t", engine=engine) for each in MANY))
+    rows = read(json_server, payload=kind, snapshotExactKeyless=exact)
+    assert rows.column("op").to_pylist().count("r") == 4098
+    images = [image for image in rows.column("after").to_pylist() if image is not None]
+    if kind == "json":
+        assert sorted(json.loads(image)["a"] for image in images) == [*range(4098)]
+
+
+def test_keyless_snapshot_is_retried_if_documents_change_after_their_numbers_were_found(
+    json_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first search finds none, as if the documents were inserted after it."""
+    json_server.execute(*(each.format(t=f"{DATABASE}.t", engine="InnoDB") for each in MANY))
+    real = result_rows._with_number_types
+    tries: list[str] = []
+
+    def late(client: Any, plan: Any, *arguments: Any) -> Any:
+        tries.append("")
+        return plan if len(tries) == 1 else real(client, plan, *arguments)
+
+    monkeypatch.setattr(result_rows, "_with_number_types", late)
+    rows = read(json_server)
+    assert rows.column("op").to_pylist().count("t") == len(tries) == 2
+    assert values(json_server, rows) == [*range(4098)]

@@ -74,6 +74,7 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import (
@@ -140,7 +141,7 @@ def read_chunks(
 
 
 class _AlteredError(Exception):
-    """The table, whose name this contains, was altered a moment ago."""
+    """The table, whose name this contains, was altered a moment ago, or its documents were."""
 
 
 class _GoneError(Exception):
@@ -382,8 +383,13 @@ def _images(
 ) -> Generator[bytes]:
     """Yield the images of the rows; ends the transaction, or the lock, after the last of them."""
     interrupt.watch(client)
-    for each in clauses:
-        yield from read_rows(client, plan, each, row_images)
+    # Without a key, a row that is yielded twice cannot be distinguished from two rows.
+    once = not plan.schema.row_key
+    try:
+        for each in clauses:
+            yield from read_rows(client, plan, each, row_images, once=once)
+    except UntypedNumbers:
+        raise _AlteredError(plan.schema.full_name) from None
     client.query("COMMIT")
     if is_locked:
         client.query("UNLOCK TABLES")
