@@ -1,7 +1,8 @@
 """The tables' schemas at a start: from the server, bound to an interval of the binlog.
 
 information_schema shows the current schemas, but not the position at which they are valid. So the
-code reads a position P1, information_schema, and a position P2. The answer is valid at P2 if the
+code reads a position P1, information_schema, and a position P2. In between it waits until
+information_schema shows the DDL before P1 (see `dictionary`). The answer is valid at P2 if the
 binlog has no DDL of a captured table in (P1, P2]; otherwise all is repeated. For a start in the
 past the binlog is read from there: a table without DDL in between had its current schema then, one
 that was created in between is known from its creation, and one that was changed otherwise is known
@@ -25,6 +26,7 @@ from pyspark_mysqlbinlog.connector.schemas.tracker import (
     SchemaTracker,
     last_change,
 )
+from pyspark_mysqlbinlog.connector.server.dictionary import wait_until_ddl_is_visible
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.server.settings import (
     current_position,
@@ -86,9 +88,11 @@ def history_of_server(
     Raises
     ------
     SchemaChangedError : the tables were altered continuously.
+    ServerError : as `wait_until_ddl_is_visible`.
     """
     for attempt in range(_MAX_TRIES):
         before = _end_of(log, client)
+        wait_until_ddl_is_visible(client, (lambda *_: True) if uncaptured else captures)
         tables = read_table_schemas(client, captures, others=uncaptured)
         charsets = database_charsets(client)
         after = _end_of(log, client)

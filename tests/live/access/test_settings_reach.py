@@ -24,7 +24,7 @@ from helpers.writers.global_settings import (
     plain_account,
     with_tables,
 )
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import pin_definition
+from pyspark_mysqlbinlog.connector.server.dictionary import pin_definition
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogPurgedError,

@@ -6,11 +6,17 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from threading import Thread
 
 import pytest
 
+from helpers.logs.live_log import new_database
+from helpers.mirrors.delayed_commits import HeldBySemiSync
 from helpers.servers import Server
 from helpers.servers.available import own_kind
+from helpers.waiting import patience
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
@@ -21,8 +27,11 @@ from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import TableSchema
+
+DATABASE = "baselines"
+ACCOUNT = "baseline"
 
 
 class Followed:
@@ -334,6 +343,124 @@ def test_database_charset_is_tracked_case_insensitively(request: pytest.FixtureR
         assert "character set" in reasons[0]
         (known,) = (each for _, each in history.versions("d", "u") if isinstance(each, TableSchema))
         assert known.columns[0].charset == "latin1"
+
+
+@pytest.fixture(params=["live_server", "mariadb", "mysql9"])
+def held(request: pytest.FixtureRequest) -> Iterator[HeldBySemiSync]:
+    """Yield servers with an empty database; DDL can be held after it is in the binlog."""
+    server = request.getfixturevalue(request.param)
+    if server.version().startswith("5.6"):
+        pytest.skip("the MySQL 5.6 of the tests has no semi-synchronous replication")
+    with new_database(server, DATABASE), HeldBySemiSync.on(server) as held:
+        yield held
+
+
+class Baseline(Thread):
+    """A baseline that is read in its own thread.
+
+    Attributes
+    ----------
+    tables : the captured tables at the end of the binlog, with their columns.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        super().__init__(daemon=True)
+        self._settings = settings
+        self.tables: dict[str, list[str]] | None = None
+        self.start()
+
+    def run(self) -> None:
+        with ReplicaClient.connect(self._settings) as client:
+            history, end = history_of_server(
+                client,
+                ServerLog(self._settings),
+                None,
+                lambda database, table: database == DATABASE and table.startswith("t"),
+                case_sensitive=True,
+                uncaptured=True,
+            )
+        schemas = (history.at(end, *name) for name in history.tables())
+        self.tables = {
+            each.table: [column.name for column in each.columns]
+            for each in schemas
+            if each is not None and each.database == DATABASE and each.table.startswith("t")
+        }
+
+    def found(self) -> dict[str, list[str]]:
+        self.join(patience(30))
+        assert self.tables is not None
+        return self.tables
+
+
+@pytest.mark.parametrize("process", [True, False], ids=["process", "no_process"])
+@pytest.mark.parametrize(
+    ("ddl", "expected"),
+    [
+        ("ALTER TABLE {d}.t CHANGE a b INT, CHANGE b a INT", {"t": ["id", "b", "a"]}),
+        ("RENAME TABLE {d}.x TO {d}.t2", {"t": ["id", "a", "b"], "t2": ["id"]}),
+        ("DROP TABLE {d}.t", {}),
+        ("CREATE TABLE {d}.t3 AS SELECT 1 AS c", {"t": ["id", "a", "b"], "t3": ["c"]}),
+    ],
+    ids=["alter", "rename", "drop", "create_select"],
+)
+def test_baseline_contains_the_ddl_that_is_logged_and_not_committed(
+    held: HeldBySemiSync, ddl: str, expected: dict[str, list[str]], process: bool
+) -> None:
+    server = held.server
+    settings = server.settings(ssl_mode="DISABLED")
+    server.execute(
+        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, a INT, b INT)",
+        f"CREATE TABLE {DATABASE}.x (id INT PRIMARY KEY)",
+    )
+    with ExitStack() as stack:
+        if not process:
+            if server.is_mysql9() and "SELECT" in ddl:
+                pytest.skip("only INNODB_TRX, which needs PROCESS, shows it (documented)")
+            stack.enter_context(account(server, "SELECT, REPLICATION CLIENT, REPLICATION SLAVE"))
+            settings = replace(settings, user=ACCOUNT, password=ACCOUNT)
+        with held.committing(ddl.format(d=DATABASE)):
+            baseline = Baseline(settings)
+            time.sleep(1)
+            held.release()
+            assert baseline.found() == expected
+
+
+@contextmanager
+def account(server: Server, privileges: str) -> Iterator[None]:
+    server.execute(
+        f"CREATE USER '{ACCOUNT}'@'%' IDENTIFIED BY '{ACCOUNT}'",
+        f"GRANT {privileges} ON *.* TO '{ACCOUNT}'@'%'",
+    )
+    try:
+        yield
+    finally:
+        server.execute(f"DROP USER '{ACCOUNT}'@'%'")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["INSERT INTO {d}.t SELECT id + 10 + SLEEP(3) FROM {d}.x", "ALTER TABLE {d}.t FORCE"],
+    ids=["rows", "alter_behind_rows"],
+)
+def test_statement_that_has_not_logged_ddl_does_not_delay_a_baseline(
+    mysql9: Server, statement: str
+) -> None:
+    with new_database(mysql9, DATABASE):
+        mysql9.execute(
+            f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY)",
+            f"CREATE TABLE {DATABASE}.x (id INT PRIMARY KEY)",
+            f"INSERT INTO {DATABASE}.x VALUES (1), (2)",
+        )
+        with mysql9.connect(autocommit=False) as connection, connection.cursor() as cursor:
+            cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1)")
+            running = Thread(target=mysql9.execute, args=(statement.format(d=DATABASE),))
+            running.start()
+            time.sleep(0.5)
+            baseline = Baseline(mysql9.settings())
+            assert baseline.found() == {"t": ["id"]}
+            assert running.is_alive()
+            connection.rollback()
+        running.join()
 
 
 def test_baselines_during_constant_alter_equal_the_tracked_schemas(followed: Followed) -> None:

@@ -25,9 +25,9 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState,
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+from pyspark_mysqlbinlog.connector.server.dictionary import pin_definition
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import pin_definition
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks

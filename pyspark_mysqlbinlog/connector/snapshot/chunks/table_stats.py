@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from pyspark_mysqlbinlog.connector.server.dictionary import is_missing_table_error, pin_definition
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -16,14 +17,9 @@ __all__ = [
     "engines_of",
     "is_dropped",
     "is_innodb",
-    "is_missing_table_error",
-    "pin_definition",
     "table_sizes",
     "unreadable_tables",
 ]
-
-_UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
-
 
 _SIZES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES"
@@ -74,17 +70,6 @@ def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, 
     return {(row[0], row[1]): str(row[2]) for row in rows if (row[0], row[1]) in tables}
 
 
-def pin_definition(client: ReplicaClient, table: Table) -> None:
-    """Prevent ALTERs of the table until the current transaction ends.
-
-    Raises
-    ------
-    ServerError : what `ReplicaClient.query` raises; see `is_missing_table_error`.
-    """
-    name = quoted(*table)
-    client.query(f"{UNCACHED_SELECT} 1 FROM {name} LIMIT 0")
-
-
 def unreadable_tables(
     client: ReplicaClient, tables: Collection[Table]
 ) -> Iterator[AccessDeniedError]:
@@ -109,11 +94,6 @@ def unreadable_tables(
         except ServerError:
             pass  # altered or dropped: the snapshot itself reports what concerns it
     client.query(f"SET SESSION lock_wait_timeout = {LONGEST_TIMEOUT}")
-
-
-def is_missing_table_error(error: ServerError) -> bool:
-    """Whether the error reports that there is no such table, or no such database."""
-    return error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE)
 
 
 def is_dropped(client: ReplicaClient, table: Table) -> bool:

@@ -55,6 +55,7 @@ from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
+from pyspark_mysqlbinlog.connector.server.dictionary import is_missing_table_error, pin_definition
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
@@ -62,8 +63,6 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import Hides, choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     engine_of,
     is_dropped,
-    is_missing_table_error,
-    pin_definition,
 )
 from pyspark_mysqlbinlog.connector.snapshot.reading.keyless import data_row_number, marker_row
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition

@@ -19,13 +19,7 @@ visible yet. There are three methods, each sufficient on its own:
     GTIDs before the engine's commit.
 ``innodb_trx``
     Needs PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
-    until its changes are visible. The list is a copy that the server renews only if it was not read
-    for 100 ms. So a reading counts only if it lists the check's own transaction, begun after the
-    position was read. This also shows that the list was not truncated at its limit of 16 MB,
-    because read-only transactions come last (5.6, 5.7). The check waits for the transactions that
-    have changed rows, until they have ended, or until their session is seen idle: what it had
-    committed before that is visible. So a session that forgot to end its transaction does not
-    block.
+    until its changes are visible (see `Writers`).
 ``lock``
     Needs LOCK TABLES. A session that has changed a table holds a lock on it until the changes are
     visible: LOCK TABLES … READ is granted when no session holds one, and the position is read under
@@ -35,9 +29,7 @@ visible yet. There are three methods, each sufficient on its own:
 
 A transaction that XA has prepared is not visible, and its rows are delivered at its XA COMMIT.
 While that is in the binlog and not visible yet, its GTID is owned, and its row locks remain
-(measured on 5.7.41, 9.7.4 and MariaDB 10.11). But INNODB_TRX lists it without a thread if its
-session has ended, and on 9.7.4 always, like those that remain prepared for days. So that check also
-waits for the XA COMMITs that PROCESSLIST shows then.
+(measured on 5.7.41, 9.7.4 and MariaDB 10.11).
 """
 
 from __future__ import annotations
@@ -51,6 +43,7 @@ from typing import ClassVar, Literal, Self
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.settings import current_position
+from pyspark_mysqlbinlog.connector.server.writers import Writers
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -59,8 +52,6 @@ __all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck"
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
-# Minimum seconds between two readings of the list, by any session, for the server to renew it.
-_RENEWAL_SECONDS = 0.11
 _LOCK_WAIT_TIMEOUT = 1205
 _NO_WAIT_SECONDS = 1
 
@@ -185,82 +176,17 @@ class _InnoDBTransactions(VisibilityCheck):
         self, client: ReplicaClient, connect: Callable[[], ReplicaClient], table: Table
     ) -> None:
         super().__init__(client, connect, table)
-        self._own_thread = 0
-        self._has_detached = False
         self._watermark: Watermark | None = None
-        # Transaction -> thread; None before the first fresh reading.
-        self._writers: dict[str, int] | None = None
-        # (thread, XA COMMIT), at that reading.
-        self._xa_commits: set[tuple[int, str]] = set()
+        self._writers: Writers | None = None
 
     def wait(self, seconds: float) -> Watermark | None:
-        deadline = monotonic() + seconds
-        own = self._own if self._own is not None else self._begin()
-        while True:
-            listed = self._read(own)
-            if listed is None:
-                self.waits_for = "a fresh list of transactions, which other sessions keep reading"
-            else:
-                before = self._writers
-                writers = {
-                    trx: thread for trx, thread in listed.items() if before is None or trx in before
-                }
-                if writers:
-                    busy = self._busy(own)
-                    writers = {trx: thread for trx, thread in writers.items() if thread in busy}
-                if self._has_detached or self._xa_commits:
-                    commits = self._read_xa_commits(own)
-                    self._xa_commits = commits if before is None else self._xa_commits & commits
-                self._writers = writers
-                if not writers and not self._xa_commits:
-                    return self._watermark
-                committing = {thread for thread, _ in self._xa_commits}
-                threads = ", ".join(map(str, sorted(committing.union(writers.values()))))
-                self.waits_for = f"the transactions of threads {threads}"
-            if monotonic() >= deadline:
-                return None
-            # Two checks at the same interval would prevent a fresh list for each other.
-            sleep(random.uniform(1, 2) * _RENEWAL_SECONDS)
-
-    def _begin(self) -> ReplicaClient:
-        watermark = Watermark.read(self._client, self.proof)
-        # One transaction, begun after the watermark was read: a list that contains it is fresh.
-        own = self._own = self._connect()
-        # Without a read view, which would keep InnoDB from purging deleted rows.
-        own.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
-        own.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        ((thread,),) = own.query("SELECT CONNECTION_ID()")
-        self._own_thread, self._watermark = int(thread), watermark
-        return own
-
-    def _read(self, own: ReplicaClient) -> dict[str, int] | None:
-        """Read the transactions that have changed rows, with their threads; None if stale."""
-        rows = own.query(
-            "SELECT trx_id, trx_mysql_thread_id, trx_rows_modified FROM"
-            " information_schema.INNODB_TRX"
-        )
-        if self._own_thread not in {int(thread) for _, thread, _ in rows}:
-            return None
-        self._has_detached = any(int(modified) and not int(thread) for _, thread, modified in rows)
-        return {
-            str(trx): int(thread)
-            for trx, thread, modified in rows
-            # The server's own transactions, and prepared XA transactions, may have no thread.
-            if int(modified) and int(thread) not in (0, self._own_thread)
-        }
-
-    def _read_xa_commits(self, own: ReplicaClient) -> set[tuple[int, str]]:
-        """Return the threads that are executing an XA COMMIT, with its text."""
-        rows = own.query(
-            "SELECT ID, INFO FROM information_schema.PROCESSLIST"
-            " WHERE INFO LIKE '%XA%COMMIT%' AND ID <> CONNECTION_ID()"
-        )
-        return {(int(thread), str(text)) for thread, text in rows}
-
-    def _busy(self, own: ReplicaClient) -> set[int]:
-        """Return the threads that are executing a statement, possibly a commit."""
-        rows = own.query("SELECT ID, COMMAND FROM information_schema.PROCESSLIST")
-        return {int(thread) for thread, command in rows if command != "Sleep"}
+        if self._writers is None:
+            self._watermark = Watermark.read(self._client, self.proof)
+            self._own = self._connect()
+            self._writers = Writers(self._own)
+        has_ended = self._writers.wait(seconds)
+        self.waits_for = self._writers.waits_for
+        return self._watermark if has_ended else None
 
 
 class TableLock(VisibilityCheck):

@@ -1,0 +1,137 @@
+"""When information_schema shows the DDL that the binlog has.
+
+On MySQL 8.0 and later DDL is atomic: it is written to the binlog and then committed in InnoDB,
+which has the dictionary. In between, for microseconds or, with semi-synchronous replication, for
+seconds, the binlog's end includes the statement, and information_schema shows the old definition,
+without waiting (measured on 9.7.4).
+
+5.7 and MariaDB have no such window: information_schema opens each table it describes, which waits
+for the metadata lock of the DDL. Measured on MariaDB 10.11 and 11.8, where a semi-synchronous
+commit with AFTER_SYNC waits for 2 s: the answer comes after the end of an ALTER, RENAME or CREATE …
+SELECT, and a DROP is visible at once. binlog_commit_wait_usec does not delay DDL there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+
+from pyspark_mysqlbinlog.connector.server.writers import Writers
+from pyspark_mysqlbinlog.errors import AccessDeniedError, ServerError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted
+from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
+
+__all__ = ["is_missing_table_error", "pin_definition", "wait_until_ddl_is_visible"]
+
+LOGGER = logging.getLogger("pyspark_mysqlbinlog")
+
+_UNKNOWN_DATABASE, _NO_SUCH_TABLE, _LOCK_WAIT_TIMEOUT = 1049, 1146, 1205
+_FIRST_WITH_ATOMIC_DDL = 8
+_LOG_SECONDS = 10.0
+
+# DDL ends the transaction of its session, so a statement of rows has none. An ALTER in one of these
+# states is not in the binlog yet; it may stay in them for hours.
+_MAY_COMMIT_DDL = (
+    "COMMAND <> 'Sleep' AND COALESCE(STATE, '') NOT IN ('altering table', 'copy to tmp table')"
+    " AND COALESCE(STATE, '') NOT LIKE 'Waiting for % metadata lock' AND COALESCE(INFO, '') NOT"
+    " REGEXP '^(INSERT|UPDATE|DELETE|REPLACE|LOAD|SELECT|COMMIT)([[:space:]]|$)'"
+)
+
+
+def wait_until_ddl_is_visible(
+    client: ReplicaClient, captures: Callable[[str, str], bool], *, patience: float = 600.0
+) -> None:
+    """Wait until information_schema shows the DDL that is in the binlog now.
+
+    One query with PROCESS. Otherwise one for each captured table, which waits for its metadata
+    lock. That does not find ALTER DATABASE, CREATE TABLE … SELECT, and the RENAME of a table that is
+    not captured or that the account cannot see.
+
+    Parameters
+    ----------
+    client : without an open transaction.
+    captures : of (database, table).
+    patience : seconds to wait.
+
+    Raises
+    ------
+    ServerError : the DDL has not ended by then; or what `ReplicaClient.query` raises.
+    """
+    if client.is_mariadb or int(client.server_version.partition(".")[0]) < _FIRST_WITH_ATOMIC_DDL:
+        return
+    try:
+        _wait_for_writers(client, patience)
+    except AccessDeniedError:
+        _wait_for_locks(client, captures, patience)
+
+
+def _wait_for_writers(client: ReplicaClient, patience: float) -> None:
+    deadline = monotonic() + patience
+    try:
+        writers = Writers(client, _MAY_COMMIT_DDL)
+        while not writers.wait(min(_LOG_SECONDS, max(deadline - monotonic(), 0.0))):
+            if monotonic() >= deadline:
+                raise _not_ended(patience, writers.waits_for)
+            LOGGER.warning("information_schema: waiting for %s", writers.waits_for)
+    finally:
+        client.query("COMMIT")
+
+
+def _wait_for_locks(
+    client: ReplicaClient, captures: Callable[[str, str], bool], patience: float
+) -> None:
+    client.query(f"SET SESSION lock_wait_timeout = {int(patience)}")
+    visible: set[Table] = set()
+    # A RENAME that was waited for may show a new name, and that table's own DDL.
+    while listed := _tables(client, captures) - visible:
+        for table in sorted(listed):
+            _wait_for_lock(client, table, patience)
+        visible |= listed
+    client.query(f"SET SESSION lock_wait_timeout = {LONGEST_TIMEOUT}")
+
+
+def _wait_for_lock(client: ReplicaClient, table: Table, patience: float) -> None:
+    try:
+        pin_definition(client, table)
+    except AccessDeniedError:
+        pass  # it may see the table, and not its rows
+    except ServerError as error:
+        if error.code == _LOCK_WAIT_TIMEOUT:
+            raise _not_ended(patience, f"the metadata lock of {quoted(*table)}") from None
+        if not is_missing_table_error(error):
+            raise
+
+
+def _tables(client: ReplicaClient, captures: Callable[[str, str], bool]) -> set[Table]:
+    rows = client.query(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE ="
+        " 'BASE TABLE' AND BINARY TABLE_SCHEMA NOT IN %s",
+        (tuple(sorted(SYSTEM_DATABASES)),),
+    )
+    return {(database, table) for database, table in rows if captures(database, table)}
+
+
+def _not_ended(patience: float, waits_for: str) -> ServerError:
+    return ServerError(
+        f"waited {patience:g} s for DDL that is in the binlog and may not be visible in"
+        f" information_schema yet ({waits_for}); end these statements, and start again with the"
+        " same checkpoint"
+    )
+
+
+def pin_definition(client: ReplicaClient, table: Table) -> None:
+    """Wait for DDL of the table, and prevent ALTERs of it until the current transaction ends.
+
+    Raises
+    ------
+    ServerError : what `ReplicaClient.query` raises; see `is_missing_table_error`.
+    """
+    name = quoted(*table)
+    client.query(f"{UNCACHED_SELECT} 1 FROM {name} LIMIT 0")
+
+
+def is_missing_table_error(error: ServerError) -> bool:
+    """Whether the error reports that there is no such table, or no such database."""
+    return error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE)
