@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 
 from helpers.logs.live_log import new_database
+from helpers.mirrors.delayed_commits import HeldBySemiSync
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import patience
@@ -111,6 +112,22 @@ def test_keyless_table_gets_a_snapshot_batch_of_its_own(
         batches.append([chunk.table for chunk in state.chunks])
     # The table of 400 rows has three chunks; the server estimates two rows as a page.
     assert batches == [[T] * 3, [plain], [T] * 3]
+
+
+def test_table_whose_rename_is_logged_and_not_committed_is_planned_after_it(mysql9: Server) -> None:
+    with new_database(mysql9, DATABASE), HeldBySemiSync.on(mysql9) as held:
+        mysql9.execute(
+            f"CREATE TABLE {DATABASE}.x (id INT PRIMARY KEY)",
+            f"INSERT INTO {DATABASE}.x VALUES (1)",
+        )
+        state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
+        with closing(planner_of(mysql9, lambda: lambda *_: None)) as planner:
+            # Reading the sizes, which happens once, would wait for the RENAME.
+            assert not batch(planner, state, BatchLimits()).chunks
+            with held.committing(f"RENAME TABLE {DATABASE}.x TO {DATABASE}.t"):
+                Timer(1, held.release).start()
+                planned = batch(planner, state, BatchLimits())
+                assert [chunk.table for chunk in planned.chunks] == [T]
 
 
 def test_repeated_limit_changes_start_at_most_three_snapshot_plans(server: Server) -> None:

@@ -258,6 +258,9 @@ class ChunkPlanner:
         if schema is None:
             if is_dropped(client, load.table):
                 return None
+            # That has waited for a RENAME to this name, which is visible now.
+            schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
+        if schema is None:
             raise UnknownSchemaError(
                 "the server returns no definition of an existing table; start again with the same"
                 " checkpoint",
