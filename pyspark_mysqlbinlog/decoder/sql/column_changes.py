@@ -5,14 +5,19 @@ decoder/sql/ddl_effect.py): it added columns that are NULL, or widened or rename
 column was then renamed, because statements that drop a column, or give it the name of another one,
 have a statement row. A statement with a row can still be followed if dropping columns is all that
 it does to rows. After any other statement the rows are unknown, and the table needs a new snapshot.
+
+The row has the statement's text, but neither its session's sql_mode nor its server's version. So a
+text that they may give another meaning is not followed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.decoder.sql.alter.clauses import AlterTable, parse_alter
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, alter_effect
 from pyspark_mysqlbinlog.decoder.sql.redaction import without_literals
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
@@ -23,6 +28,10 @@ __all__ = ["CannotFollowError", "FollowRenames", "renamed"]
 
 # A function such as `renamed`.
 FollowRenames = Callable[[TableSchema, TableSchema, str | None], Mapping[str, str]]
+# Executable comments, which some servers skip, and backslashes, which NO_BACKSLASH_ESCAPES makes
+# plain characters: both decide which text is a clause. Under ANSI_QUOTES, names in double quotes
+# are not read as names here, and a text without backslashes has the same clauses.
+_DEPENDS_ON_CONTEXT = re.compile(r"/\*M?!|\\")
 
 
 class CannotFollowError(Exception):
@@ -52,6 +61,11 @@ def renamed(before: TableSchema, after: TableSchema, statement: str | None) -> M
 def _of_statement(before: TableSchema, after: TableSchema, statement: str) -> Mapping[str, str]:
     shown = f"{without_literals(statement)[:200]!r}"
     reason = f"a statement changed rows without row events: {shown}"
+    if (
+        _DEPENDS_ON_CONTEXT.search(statement)
+        or classify(statement, "").kind is not StatementKind.ALTER_TABLE
+    ):
+        raise CannotFollowError(reason)
     try:
         alter = parse_alter(statement)
     except MySQLBinlogError:

@@ -106,6 +106,18 @@ CASES: Cases = {
         COMMIT;
         """,
     ),
+    "executable comments": (
+        """
+        CREATE TABLE commented (id INT PRIMARY KEY, a INT, b INT, c INT);
+        INSERT INTO commented VALUES (1, 1, 1, 1), (2, 2, 2, 2);
+        """,
+        """
+        ALTER TABLE commented DROP COLUMN a /*M!100000 , ADD d INT DEFAULT 5 */;
+        INSERT INTO commented VALUES (3, 3, 3, 3);
+        ALTER TABLE commented DROP COLUMN b /*M! , MODIFY c VARCHAR(9) */;
+        DELETE FROM commented WHERE id = 1;
+        """,
+    ),
     "compressed events": (
         """
         CREATE TABLE packed (id INT PRIMARY KEY, v TEXT);

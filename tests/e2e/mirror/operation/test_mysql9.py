@@ -139,6 +139,18 @@ CASES: Cases = {
         UPDATE plain SET w = 'ü' WHERE k = 'ö';
         """,
     ),
+    "executable comments": (
+        """
+        CREATE TABLE commented (id INT PRIMARY KEY, a INT, b INT, c INT);
+        INSERT INTO commented VALUES (1, 1, 1, 1), (2, 2, 2, 2);
+        """,
+        """
+        ALTER TABLE commented DROP COLUMN a /*!80000 , ADD d INT DEFAULT 5 */;
+        INSERT INTO commented VALUES (3, 3, 3, 3);
+        ALTER TABLE commented DROP COLUMN b /*!80000 , MODIFY c VARCHAR(9) */;
+        DELETE FROM commented WHERE id = 1;
+        """,
+    ),
     "vectors": (
         """
         CREATE TABLE vectors (id INT PRIMARY KEY, v VECTOR(3), w VECTOR);

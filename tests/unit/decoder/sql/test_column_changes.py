@@ -61,6 +61,17 @@ def test_columns_of_a_changed_table_map_to_their_new_names(
         ),
         ((ID, V, N), "/* data-losing */ ALTER TABLE t DROP n, ADD n INT"),
         ((ID, C("v", "int")), "/* data-losing */ ALTER TABLE t DROP v, CHANGE n v INT"),
+        # Another kind of statement.
+        ((ID, V, N, C("x", "int")), "CREATE OR REPLACE TABLE t (id INT, v INT, n INT, x INT)"),
+        ((ID, V, N, C("x", "int")), "/* data-losing */ CREATE TABLE t (id INT)"),
+        # A clause that the server executes if it has another version.
+        ((ID, V, C("x", "int")), "ALTER TABLE t DROP n /*!80000 , ADD x INT DEFAULT 5 */"),
+        ((ID, V, C("x", "int")), "ALTER TABLE t DROP n /*M! , ADD x INT DEFAULT 5 */"),
+        # A clause under NO_BACKSLASH_ESCAPES, text in a comment otherwise.
+        (
+            (ID, V, C("x", "int"), C("y", "int")),
+            r"ALTER TABLE t DROP n, ADD x INT COMMENT '\', ADD y INT DEFAULT 5 COMMENT ' -- '",
+        ),
         # The statement does not result in the new columns.
         ((ID, V), "ALTER TABLE t DROP v"),
     ],

@@ -1,0 +1,41 @@
+"""The kind of a statement whose sql_mode and server are not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.sync.ddl import kind_of, may_add_rows
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+
+KINDS = [
+    ("/* data-losing */ DROP TABLE t", StatementKind.DROP_TABLE),
+    ('/* data-losing */ DROP TABLE "t"', StatementKind.DROP_TABLE),
+    ("/* data-losing */ /*!80000 DROP TABLE t */", StatementKind.DROP_TABLE),
+    ("/* data-losing */ /*M!100000 DROP TABLE t */", StatementKind.DROP_TABLE),
+    ('TRUNCATE TABLE "x_partition"', StatementKind.TRUNCATE),
+    ("DELETE FROM `d`.`my_partition`", StatementKind.DML),
+    ('ALTER TABLE "t" TRUNCATE PARTITION "p"', StatementKind.ALTER_TABLE),
+    ("REPAIR TABLE t", StatementKind.OTHER),
+    (None, StatementKind.OTHER),
+]
+
+
+@pytest.mark.parametrize(("query", "kind"), KINDS)
+def test_kind_is_that_of_the_executed_statement(query: str | None, kind: StatementKind) -> None:
+    assert kind_of(query) is kind
+
+
+ADDING = [
+    ("ALTER TABLE t DROP a", False),
+    ('ALTER TABLE "t" EXCHANGE PARTITION "p" WITH TABLE "u"', True),
+    ("ALTER TABLE t IMPORT TABLESPACE", True),
+    ("ALTER TABLE t DROP a /*M!100000 , ADD b INT DEFAULT 5 */", True),
+    ('TRUNCATE TABLE "t"', False),
+    ('DROP TABLE "t"', False),
+    ("RENAME TABLE t TO old, new TO t", True),
+]
+
+
+@pytest.mark.parametrize(("query", "adds"), ADDING)
+def test_statements_that_may_add_rows_are_known(query: str, adds: bool) -> None:
+    assert may_add_rows(query) is adds
