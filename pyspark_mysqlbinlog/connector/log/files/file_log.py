@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
 )
 from pyspark_mysqlbinlog.protocol.binlog_files.compressed_files import binlog_name, is_compressed
-from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream, file_ends, is_binlog
+from pyspark_mysqlbinlog.protocol.binlog_files.files import MAGIC, FileStream, file_ends, is_binlog
 from pyspark_mysqlbinlog.protocol.binlog_files.locations import Location, files_at, located
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, RELAY_LOG_FLAG, Event, EventType
@@ -89,8 +89,9 @@ class FileLog:
     def find(cls, pattern: str) -> FileLog:
         """Find the binlogs at a path: one file, a glob, or the files in a folder."""
         found, what = files_at(pattern)
-        if what == "folder":
-            found = [child for child in found if is_binlog(child)]
+        if what != "file":
+            # A glob of other files only keeps them: their reader says what is wrong.
+            found = _binlogs_among(found) or ([] if what == "folder" else found)
         if not found:
             is_folder = what == "folder"
             what = "folder without binlog files" if is_folder else "path with no file at it"
@@ -267,6 +268,23 @@ class FileLog:
         """Return the size of each file, by its name; of the content of compressed ones."""
         paths = [located(path) for path in self.paths]
         return {binlog_name(path): file_ends(path).size for path in paths}
+
+
+def _binlogs_among(files: Sequence[Location]) -> list[Location]:
+    """Return the files that begin like a binlog, and damaged ones that are numbered like these.
+
+    A damaged binlog is an error for its reader, and must not be skipped like an index file. An
+    empty one is a copy that has just begun.
+    """
+    begun = {child for child in files if is_binlog(child)}
+    bases = {base_name(binlog_name(child)) for child in begun}
+
+    def is_damaged(child: Location) -> bool:
+        name = binlog_name(child)
+        is_alike = file_number(name) is not None and base_name(name) in bases
+        return is_alike and child.stat().st_size >= len(MAGIC)
+
+    return [child for child in files if child in begun or is_damaged(child)]
 
 
 def _no_files(pattern: str, what: str) -> OptionError:

@@ -96,6 +96,28 @@ def test_glob_skips_folders(tmp_path: Path) -> None:
     assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001"]
 
 
+@pytest.mark.parametrize("pattern", ["b.*", "b.0*", "*", ""])
+def test_files_beside_the_binlogs_are_skipped(pattern: str, tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001", "b.000002")
+    touch(tmp_path, "b.index", "b.~rec~", "b.000001.idx", "aria_log.00000001", data=b"no binlog")
+    # Its copy has just begun.
+    touch(tmp_path, "b.000003", data=b"")
+    assert names(FileLog.find(str(tmp_path / pattern))) == ["b.000001", "b.000002"]
+
+
+@pytest.mark.parametrize("pattern", ["b.*", "*", ""])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_damaged_binlog_among_others_is_not_skipped(
+    number: int, pattern: str, tmp_path: Path
+) -> None:
+    touch(tmp_path, *(f"b.{n:06}" for n in (1, 2, 3) if n != number))
+    touch(tmp_path, f"b.{number:06}", data=b"damaged")
+    log = FileLog.find(str(tmp_path / pattern))
+    assert names(log) == ["b.000001", "b.000002", "b.000003"]
+    with pytest.raises(FormatError, match="not a binlog"):
+        list(log.events(log.begins()[0]))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names")
 @pytest.mark.parametrize("pattern", ["", "*", "b\udce9.000002"])
 def test_file_name_that_is_not_utf_8_is_rejected(pattern: str, tmp_path: Path) -> None:
