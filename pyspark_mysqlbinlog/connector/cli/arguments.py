@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 
 __all__ = [
+    "CONNECTION_OPTIONS",
     "DELTA",
     "OUTPUT",
     "SELECTION",
@@ -27,6 +28,7 @@ __all__ = [
     "SourceOptions",
     "StorageOptions",
     "User",
+    "check_applied",
     "pairs",
     "place_in_binlog",
     "source_options",
@@ -34,6 +36,21 @@ __all__ = [
 
 # Headings of `--help`.
 SOURCE, SELECTION, DELTA, OUTPUT = "Source", "Selection", "Delta tables", "Output"
+# The options without an own flag that decide how to connect. Without `failover`: no command that
+# takes only these continues on another server.
+CONNECTION_OPTIONS = frozenset(
+    {
+        "connectTimeout",
+        "heartbeatInterval",
+        "password",
+        "passwordFile",
+        "serverId",
+        "sslCa",
+        "sslCert",
+        "sslKey",
+        "sslMode",
+    }
+)
 
 Host = Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=SOURCE)]
 Port = Annotated[int, typer.Option(help="Port of the MySQL server.", rich_help_panel=SOURCE)]
@@ -113,6 +130,36 @@ def source_options(
     if again:
         raise OptionError(f"--option {min(again)}: use this command's own option for it")
     return options | others
+
+
+def check_applied(
+    command: str,
+    given: Iterable[str] | None,
+    *,
+    more: Collection[str] = (),
+    instead: Mapping[str, str] | None = None,
+) -> None:
+    """Raise OptionError for an option of the source that would have no effect on a command.
+
+    Parameters
+    ----------
+    given : name=value of options; unknown names are left to `parse_options`.
+    more : options that the command applies in addition to those of a connection.
+    instead : options -> the flags that do the same.
+    """
+    from pyspark_mysqlbinlog.connector.options.model import FIELDS
+
+    applied = CONNECTION_OPTIONS.union(more)
+    others = {name.lower(): name for name in FIELDS.keys() - applied}
+    for key in pairs("--option", given):
+        name = others.get(key.lower())
+        if name is not None:
+            flag = (instead or {}).get(name)
+            remedy = "remove it" if flag is None else f"use {flag}"
+            raise OptionError(
+                f"--option {name}: {command} does not apply it, expected one of"
+                f" {', '.join(sorted(applied))}; {remedy}"
+            )
 
 
 def pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:

@@ -72,6 +72,7 @@ def doctor(
     """
     from pyspark_mysqlbinlog.connector.delta.mirror import mirror_options
     from pyspark_mysqlbinlog.connector.doctor.examination import examine
+    from pyspark_mysqlbinlog.connector.options.checks import check_stream
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
     try:
@@ -79,6 +80,7 @@ def doctor(
             raise OptionError("--storage-option: it is for the Delta tables; give --target")
         texts = source_options(host, port, user, password_file, option, tables=tables)
         options = parse_options(texts if target is None else mirror_options(texts))
+        check_stream(options)
         findings = [*examine(options, target, pairs("--storage-option", storage_option))]
     except OptionError as error:
         end(error, USAGE)

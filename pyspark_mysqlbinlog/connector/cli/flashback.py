@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     PasswordFile,
     Port,
     User,
+    check_applied,
     place_in_binlog,
     source_options,
 )
@@ -35,6 +36,8 @@ __all__ = ["flashback"]
 # Headings of `flashback --help`.
 _WINDOW, _APPLY = "Window", "Apply"
 _CHANGED_SINCE = 3
+# Options of the source -> the flags that do the same.
+_FLAGS = {"endingOffset": "--until", "startingOffset": "--since"}
 
 
 def flashback(
@@ -115,9 +118,9 @@ def flashback(
     from pyspark_mysqlbinlog.connector.options.values import Latest
 
     try:
-        options = parse_options(
-            source_options(host, port, user, password_file, option, tables=tables)
-        )
+        texts = source_options(host, port, user, password_file, option, tables=tables)
+        check_applied("flashback", option, more=["excludeTables"], instead=_FLAGS)
+        options = parse_options(texts)
         window = Window(
             None if since is None else place_in_binlog("--since", since),
             Latest() if until is None else place_in_binlog("--until", until),

@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     PasswordFile,
     Port,
     ShownTables,
+    check_applied,
     source_options,
 )
 from pyspark_mysqlbinlog.connector.cli.console.exits import FAILED, USAGE, end
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.inspection.sources import Source
 
 __all__ = ["inspect"]
+
+# Options of the source -> the flags that do the same.
+_FLAGS = {
+    "endingOffset": "--stop-position or --stop-datetime",
+    "excludeTables": "--tables",
+    "startingOffset": "--start-position or --start-datetime",
+    "tables": "--tables",
+}
 
 
 def inspect(
@@ -146,6 +155,7 @@ def inspect(
         server = None
         if host is not None:
             server = source_options(host, port, user, password_file, option)
+            check_applied("inspect", option, instead=_FLAGS)
         elif user or password_file or option:
             raise OptionError("--user, --password-file and --option need --host")
         selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)

@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.connector.cli.arguments import (
     Port,
     ShownTables,
     User,
+    check_applied,
     place_in_binlog,
     source_options,
 )
@@ -41,6 +42,14 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 
 __all__ = ["tail"]
+
+# Options of the source -> the flags that do the same.
+_FLAGS = {
+    "excludeTables": "--tables",
+    "operations": "--operations",
+    "startingOffset": "--since",
+    "tables": "--tables",
+}
 
 
 def tail(
@@ -93,6 +102,7 @@ def tail(
     try:
         chosen = _operations(operations)
         options = source_options(host, port, user, password_file, option)
+        check_applied("tail", option, more=["retryTimeout"], instead=_FLAGS)
         source = _source(options, _place(since))
         selection = _selection(tables)
     except MySQLBinlogError as error:

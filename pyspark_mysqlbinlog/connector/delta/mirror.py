@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.store.places.templates import MirrorPlaces
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
+from pyspark_mysqlbinlog.connector.options.checks import check_stream
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.ranges.handoff import HANDOFF_OPTION, BatchHandoff
@@ -110,6 +111,7 @@ class DeltaMirror:
     ) -> None:
         texts = mirror_options(options)
         parsed = self._parsed = parse_options(texts)
+        check_stream(parsed)
         places = MirrorPlaces.parse(target, change_log)
         # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)

@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.places.names import is_catalog_name
 from pyspark_mysqlbinlog.connector.delta.store.places.paths import PathTemplate
 from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
-from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
+from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables, check_stream
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
@@ -101,6 +101,7 @@ class Verifier:
             raise OptionError(f"parallel: expected 1 or more, found {parallel}")
         self._texts = dict(options) | _FIXED_OPTIONS
         self._options = parse_options(self._texts)
+        check_stream(self._options)
         if self._options.has_transforms:
             raise OptionError(
                 "options maskColumns and rowFilter: the server's rows cannot be compared with"
