@@ -54,6 +54,14 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
         yield server
 
 
+@pytest.fixture(params=own_kinds())
+def folding_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """Yield a new server of each kind in turn; it keeps the names of tables in lower case."""
+    request.getfixturevalue(request.param)  # ends the test if it is missing
+    with own_kinds()[request.param](options=["--lower-case-table-names=1"]) as server:
+        yield server
+
+
 @pytest.fixture(params=every_server())
 def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
     """Yield a tracker of an empty utf8mb4 database, on each server in turn."""

@@ -158,10 +158,12 @@ def inspect(
             check_applied("inspect", option, instead=_FLAGS)
         elif user or password_file or option:
             raise OptionError("--user, --password-file and --option need --host")
-        selection = _selection(tables, start_datetime, stop_datetime, include_gtids, exclude_gtids)
+        selection = _selection(start_datetime, stop_datetime, include_gtids, exclude_gtids)
         if host is None and not files:
             raise OptionError("no log is given: name binlog files, or a server with --host")
         source = _source(files or [], server, start_position)
+        if tables is not None:
+            selection = _of_tables(selection, tables, source)
     except MySQLBinlogError as error:
         end(error, USAGE if isinstance(error, OptionError) else FAILED)
     if stop_position is not None:
@@ -198,7 +200,6 @@ def _source(files: list[str], server: dict[str, str] | None, start: int) -> Sour
 
 
 def _selection(
-    tables: str | None,
     since: str | None,
     until: str | None,
     included: str | None,
@@ -206,7 +207,6 @@ def _selection(
 ) -> Selection:
     from pyspark_mysqlbinlog.checkpoints.gtid_set import GtidSet
     from pyspark_mysqlbinlog.connector.inspection.selection import Selection
-    from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 
     try:
         include = None if included is None else GtidSet.parse(included)
@@ -214,11 +214,20 @@ def _selection(
     except MySQLBinlogError as error:
         raise OptionError(error.message) from None
     return Selection(
-        None if tables is None else TableFilter.parse(tables),
-        _seconds("--start-datetime", since),
-        _seconds("--stop-datetime", until),
-        include,
-        exclude,
+        since=_seconds("--start-datetime", since),
+        until=_seconds("--stop-datetime", until),
+        included=include,
+        excluded=exclude,
+    )
+
+
+def _of_tables(selection: Selection, tables: str, source: Source) -> Selection:
+    from dataclasses import replace
+
+    from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+
+    return replace(
+        selection, tables=TableFilter.parse(tables, case_sensitive=source.case_sensitive)
     )
 
 

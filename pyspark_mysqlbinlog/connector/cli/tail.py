@@ -104,7 +104,7 @@ def tail(
         options = source_options(host, port, user, password_file, option)
         check_applied("tail", option, more=["retryTimeout"], instead=_FLAGS)
         source = _source(options, _place(since))
-        selection = _selection(tables)
+        selection = _selection(tables, source)
     except MySQLBinlogError as error:
         end(error, USAGE if isinstance(error, OptionError) else FAILED)
     from pyspark_mysqlbinlog.connector.inspection.entries import Entries
@@ -134,11 +134,13 @@ def _operations(text: str) -> frozenset[str]:
     return chosen
 
 
-def _selection(tables: str | None) -> Selection:
+def _selection(tables: str | None, source: LiveBinlog) -> Selection:
     from pyspark_mysqlbinlog.connector.inspection.selection import Selection
     from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 
-    return Selection(None if tables is None else TableFilter.parse(tables))
+    if tables is None:
+        return Selection()
+    return Selection(TableFilter.parse(tables, case_sensitive=source.case_sensitive))
 
 
 def _place(since: str | None) -> PlaceInBinlog:

@@ -66,6 +66,7 @@ class Source(Protocol):
     ----------
     files : names of its files, in order.
     notes : lines to show about the log after its last event.
+    case_sensitive : whether its server distinguishes names of tables by case.
     """
 
     @property
@@ -73,6 +74,9 @@ class Source(Protocol):
 
     @property
     def notes(self) -> Sequence[str]: ...
+
+    @property
+    def case_sensitive(self) -> bool: ...
 
     def events(self) -> Iterator[LoggedEvent]:
         """Yield the events in log order."""
@@ -110,6 +114,8 @@ class BinlogFiles:
         self._start = start
         self.files = names
         self.notes: list[str] = []
+        # The files do not contain it.
+        self.case_sensitive = True
 
     def events(self) -> Iterator[LoggedEvent]:
         start = self._start
@@ -170,6 +176,7 @@ class ServerBinlog:
             self._log = ServerLog.seen_from(settings, self.start)
             self._known = _KnownColumns.ask(client, self._log, self.start)
         self.notes: list[str] = []
+        self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
         start = self.start
@@ -254,6 +261,7 @@ class LiveBinlog:
             self._known = _KnownColumns.ask(client, log, self.start)
         self.files = (self.start.file,)
         self.notes: list[str] = []
+        self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
         def following(dump: Dump) -> Callable[[], LoggedEvent | None]:

@@ -190,6 +190,23 @@ def test_tail_command_exits_with_1_if_the_server_stays_down(
         assert process.wait(patience(60)) == 1
 
 
+def test_tail_command_selects_tables_case_insensitively_if_the_server_does(
+    folding_server: LocalServer, tmp_path: Path
+) -> None:
+    folding_server.execute("CREATE DATABASE shop")
+    file, pos = folding_server.position()[:2]
+    folding_server.execute(
+        "CREATE TABLE Shop.Orders (id INT PRIMARY KEY)", "INSERT INTO Shop.Orders VALUES (1)"
+    )
+    flags = connection_of(folding_server, folding_server.port, "", tmp_path)[:-1]
+    for tables in ("Shop.Orders", "shop.orders", "SHOP.O*", "/Shop.Orders/"):
+        lines = tail(*flags, tables, "--since", f"{file}:{pos}", "--limit", "2")
+        assert [re.sub(r"^\d\d:\d\d:\d\d ", "", text) for text in lines] == [
+            "! CREATE TABLE Shop.Orders (id INT PRIMARY KEY)",
+            "+ shop.orders  id=1",
+        ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.logs.binlog_download import download
-from helpers.servers import Server
+from helpers.servers import LocalServer, Server
 from pyspark_mysqlbinlog.connector.cli.main import app
 
 pytestmark = pytest.mark.one_server
@@ -20,11 +20,15 @@ pytestmark = pytest.mark.one_server
 @pytest.fixture
 def connection(any_server: Server, tmp_path: Path) -> list[str]:
     """Return the flags that name the server."""
-    password = tmp_path / "password"
-    password.write_text(any_server.password)
+    return connection_of(any_server, tmp_path)
+
+
+def connection_of(server: Server, folder: Path) -> list[str]:
+    password = folder / "password"
+    password.write_text(server.password)
     return [
-        *("--host", any_server.host, "--port", str(any_server.port)),
-        *("--user", any_server.user, "--password-file", str(password)),
+        *("--host", server.host, "--port", str(server.port)),
+        *("--user", server.user, "--password-file", str(password)),
     ]
 
 
@@ -102,6 +106,20 @@ def test_inspect_hexdump_of_a_server_shows_column_names(
     shown = inspect(*connection, files[0], "--tables", f"{any_database}.t", "--hexdump")
     assert "`id`: 4294967295" in shown
     assert "CRC32: 0x" in shown
+
+
+def test_inspect_selects_tables_case_insensitively_if_the_server_does(
+    folding_server: LocalServer, tmp_path: Path
+) -> None:
+    create = "CREATE TABLE Shop.Orders (id INT PRIMARY KEY)"
+    folding_server.execute("CREATE DATABASE shop", create, "INSERT INTO Shop.Orders VALUES (1)")
+    connection = connection_of(folding_server, tmp_path)
+    for tables in ("Shop.Orders", "shop.orders", "SHOP.O*", "/Shop.Orders/"):
+        found = objects(*connection, "-v", "--tables", tables)
+        assert [each["changes"] for each in found if "op" in each] == [[{"after": {"id": 1}}]]
+        assert create in [each.get("query") for each in found]
+        (statistics,) = objects(*connection, "--stats", "--tables", tables)
+        assert statistics["rows"] == 1
 
 
 @pytest.mark.parametrize("any_server", ["mariadb"], indirect=True)
