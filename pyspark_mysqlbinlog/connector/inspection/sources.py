@@ -90,8 +90,8 @@ class Source(Protocol):
         """Return the columns of its tables, as far as they are known; for one pass."""
         ...
 
-    def scanned(self) -> tuple[ScannedLog, Position]:
-        """Return the log for the compiled scan, and the position at which it begins."""
+    def scanned(self) -> tuple[ScannedLog, Sequence[Position]]:
+        """Return the log for the compiled scan, and the position at which each file begins."""
         ...
 
 
@@ -146,8 +146,9 @@ class BinlogFiles:
     def columns(self) -> Columns:
         return Columns(self.position)
 
-    def scanned(self) -> tuple[ScannedLog, Position]:
-        return self._log, self._log.begins()[0]._replace(pos=self._start)
+    def scanned(self) -> tuple[ScannedLog, Sequence[Position]]:
+        first, *others = self._log.begins()
+        return self._log, [first._replace(pos=self._start), *others]
 
 
 class ServerBinlog:
@@ -162,6 +163,9 @@ class ServerBinlog:
     def __init__(
         self, settings: ServerSettings, files: Sequence[str] = (), start: int = FIRST_EVENT
     ) -> None:
+        twice = [file for at, file in enumerate(files) if file in files[:at]]
+        if twice:
+            raise OptionError(f"the file {twice[0]} is named twice; name each file once")
         self._settings = settings
         with ReplicaClient.connect(settings) as client:
             existing = list(binlog_files(client))
@@ -173,18 +177,18 @@ class ServerBinlog:
                 )
             self.files = tuple(files) or (existing[-1],)
             self.start = Position.of(self.files[0], start)
+            others = (Position.of(file, FIRST_EVENT) for file in self.files[1:])
+            self._begins = (self.start, *others)
             self._log = ServerLog.seen_from(settings, self.start)
             self._known = _KnownColumns.ask(client, self._log, self.start)
         self.notes: list[str] = []
         self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
-        start = self.start
-        for file in self.files:
-            start = self.start if file == self.start.file else Position.of(file, FIRST_EVENT)
+        for start in self._begins:
             with ReplicaClient.connect(self._settings) as client:
                 for logged in _of_dump(Dump(client, start, None, blocking=False)):
-                    if logged.event.file != file:
+                    if logged.event.file != start.file:
                         break
                     yield logged
 
@@ -194,8 +198,8 @@ class ServerBinlog:
     def columns(self) -> Columns:
         return self._known.columns(self.position)
 
-    def scanned(self) -> tuple[ScannedLog, Position]:
-        return self._log, self.start
+    def scanned(self) -> tuple[ScannedLog, Sequence[Position]]:
+        return self._log, self._begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +281,8 @@ class LiveBinlog:
     def columns(self) -> Columns:
         return self._known.columns(self.position)
 
-    def scanned(self) -> tuple[ScannedLog, Position]:
-        return self._log, self.start
+    def scanned(self) -> tuple[ScannedLog, Sequence[Position]]:
+        return self._log, [self.start]
 
 
 def _of_dump(dump: Dump) -> Iterator[LoggedEvent]:

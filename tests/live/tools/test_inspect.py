@@ -100,6 +100,42 @@ def test_inspect_stats_count_the_rows_of_the_chosen_files(
     assert statistics["rows"] == 2
 
 
+@pytest.mark.parametrize("selection", [[], ["--start-datetime", "2000-01-01T00:00:00"]])
+@pytest.mark.parametrize("chosen", [[0, 2], [2, 0], [1, 0], [1]])
+def test_inspect_stats_count_each_chosen_file_of_a_server(
+    any_server: Server,
+    any_database: str,
+    connection: list[str],
+    chosen: list[int],
+    selection: list[str],
+) -> None:
+    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY)")
+    names = []
+    for file in range(3):
+        any_server.rotate()
+        names.append(any_server.position()[0])
+        rows = ", ".join(f"({10 * file + n})" for n in range(file + 1))
+        any_server.execute(f"INSERT INTO {any_database}.t VALUES {rows}")
+    any_server.rotate()
+    any_server.execute(f"INSERT INTO {any_database}.t VALUES (99)")
+    files = [names[each] for each in chosen]
+    tables = ["--tables", f"{any_database}.t", *selection]
+    (statistics,) = objects(*connection, *files, *tables, "--stats")
+    assert statistics["files"] == files
+    assert statistics["rows"] == sum(each + 1 for each in chosen)
+    assert statistics["rows"] == sum(
+        each["rows"] for each in objects(*connection, *files, *tables) if "op" in each
+    )
+
+
+def test_inspect_of_a_server_rejects_a_file_that_is_named_twice(
+    connection: list[str], files: list[str]
+) -> None:
+    done = CliRunner().invoke(app, ["inspect", *connection, files[0], files[1], files[0]])
+    assert done.exit_code == 2
+    assert done.stderr == f"OptionError: the file {files[0]} is named twice; name each file once\n"
+
+
 def test_inspect_hexdump_of_a_server_shows_column_names(
     any_database: str, connection: list[str], files: list[str]
 ) -> None:

@@ -157,23 +157,25 @@ def _until(events: Iterable[LoggedEvent], end: tuple[str, int] | None) -> Iterat
 
 
 def _scan(source: Source, selection: Selection, tally: KernelTally, sums: _Sums) -> None:
-    log, start = source.scanned()
+    log, begins = source.scanned()
     end_file, end = selection.end or ("", NO_LIMIT)
 
     def limit(file: str) -> int:
         return end if file == end_file else NO_LIMIT
 
     listener = _Listener(tally, sums)
-    for found in log.scan(start, LogScanner(listener=listener), limit):
-        if found.file not in source.files:
-            break
-        if isinstance(found, Event):
-            if found.start >= limit(found.file):
+    # Each file by itself: the next one in the log may not be the next one of the source.
+    for begin in begins:
+        for found in log.scan(begin, LogScanner(listener=listener), limit):
+            if found.file != begin.file:
                 break
-            sums.take(tally, found.file)
-            is_inner = found.offset is not None
-            size = HEADER_LENGTH + len(found.body) if is_inner else found.end - found.start
-            tally.add(found, size)
+            if isinstance(found, Event):
+                if found.start >= limit(found.file):
+                    break
+                sums.take(tally, found.file)
+                is_inner = found.offset is not None
+                size = HEADER_LENGTH + len(found.body) if is_inner else found.end - found.start
+                tally.add(found, size)
 
 
 class _Listener:
