@@ -67,6 +67,7 @@ class ColumnSchema:
     labels : enum and set, as SELECT shows them.
     virtual : generated, and computed on read (VIRTUAL, not STORED); None if unknown, for
         BLOB_TYPES only. False on MariaDB, where it makes no difference to the binlog.
+    generated : computed from other columns, VIRTUAL or STORED, on any server.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ColumnSchema:
     labels: tuple[str, ...] = ()
     nullable: bool = True
     virtual: bool | None = False
+    generated: bool = False
 
     @property
     def before_image_unreliable(self) -> bool:

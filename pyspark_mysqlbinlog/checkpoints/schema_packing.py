@@ -54,6 +54,7 @@ _COLUMN: dict[str, Callable[[Any], Any]] = {
     "labels": texts_of,
     "nullable": flag_of,
     "virtual": optional_flag_of,
+    "generated": flag_of,
 }
 _DEFAULTS = {field.name: field.default for field in fields(ColumnSchema)}
 

@@ -373,6 +373,7 @@ def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
         labels=labels,
         nullable=described["nullable"] == "YES",
         virtual="VIRTUAL" in described["extra"],
+        generated=described["extra"].endswith(" GENERATED"),
     )
 
 

@@ -193,9 +193,11 @@ def _column(row: tuple[Any, ...], context: SqlContext) -> ColumnSchema:
     name, column_type, charset, nullable, extra = row
     known = canonical_charset(charset) if charset else None
     column = parse_column_type(name, column_type, known, nullable == "YES", context)
-    # "VIRTUAL GENERATED"; possibly with other words.
-    is_virtual = "VIRTUAL" in extra.upper() and not context.mariadb
-    return replace(column, virtual=is_virtual)
+    # "VIRTUAL GENERATED", "STORED GENERATED"; possibly with other words, and with DEFAULT_GENERATED
+    # for a default.
+    words = extra.upper().replace(",", " ").split()
+    is_virtual = "VIRTUAL" in words and not context.mariadb
+    return replace(column, virtual=is_virtual, generated="GENERATED" in words)
 
 
 def _rows(

@@ -99,8 +99,8 @@ def described_schema(
     is_mariadb : MariaDB counts geometries among the character columns; MySQL does not.
     known : the schema known from elsewhere, for facts that metadata does not contain: that a column
         is TINYINT(1) or YEAR(2), if the known column of that name has the same type; that it
-        is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; that it is virtual; and
-        that it is NOT NULL, if the table map has all columns as nullable.
+        is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; that it is virtual or
+        generated; and that it is NOT NULL, if the table map has all columns as nullable.
 
     Raises MalformedEventError for metadata that does not fit its own columns, UnknownSchemaError
     for an unknown collation.
@@ -402,6 +402,8 @@ class Metadata:
 
 
 def _completed(column: ColumnSchema, known: ColumnSchema | None, is_mariadb: bool) -> ColumnSchema:
+    if known is not None and known.generated:
+        column = replace(column, generated=True)
     if column.type in BLOB_TYPES and not is_mariadb:
         is_same = known is not None and known.type == column.type
         return replace(column, virtual=known.virtual if known and is_same else None)

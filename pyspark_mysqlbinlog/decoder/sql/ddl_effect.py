@@ -74,9 +74,13 @@ def alter_effect(
     if alter.changes_rows:
         return DdlEffect.DATA_CHANGING
     touches_columns = alter.changes or alter.renames or alter.convert_to is not None
-    if not touches_columns and alter.key is None:
+    if not touches_columns and alter.key is None and not alter.recomputes:
         return DdlEffect.SHAPE_ONLY
     if before is None or after is None:
+        return DdlEffect.DATA_CHANGING
+    if _may_recompute(alter) and any(
+        column.generated for column in (*before.columns, *after.columns)
+    ):
         return DdlEffect.DATA_CHANGING
     old = {fold(column.name): column for column in before.columns}
     came_from = {
@@ -99,6 +103,16 @@ def alter_effect(
         if name in filled or not keeps:
             return DdlEffect.DATA_CHANGING
     return DdlEffect.SHAPE_ONLY
+
+
+def _may_recompute(alter: AlterTable) -> bool:
+    """Whether generated columns may have other values after the statement.
+
+    Their expressions are evaluated again, possibly in another time zone or language, with columns
+    that have another default or display width: CONCAT of an INT(3) ZEROFILL has three digits.
+    """
+    redefines = any(each.old is not None for each in alter.changes)
+    return redefines or alter.recomputes or alter.convert_to is not None
 
 
 def _makes_values(change: ColumnChange, *, is_new: bool) -> bool:

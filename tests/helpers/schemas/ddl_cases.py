@@ -19,6 +19,9 @@ __all__ = [
 ]
 
 
+VIRTUAL = {"virtual": True, "generated": True}
+
+
 def bare(type_: str, **rest: Any) -> ColumnSchema:
     return ColumnSchema("a", type_, **rest)
 
@@ -156,15 +159,15 @@ TYPES: list[tuple[str, ColumnSchema]] = [
     ("a bit(3) default b'101'", bare("bit", length=3)),
     ("a int references x.y (b) match full on delete set null on update no action", bare("int")),
     ("a int references y on delete cascade not null", bare("int", nullable=False)),
-    ("a int generated always as (b + 1) virtual", bare("int", virtual=True)),
-    ("a int as (b + 1) virtual not null", bare("int", nullable=False, virtual=True)),
-    ("a text as (b)", bare("text", charset="utf8mb4", virtual=True)),
-    ("a text as (b) virtual", bare("text", charset="utf8mb4", virtual=True)),
-    ("a text as (b) unique stored", bare("text", charset="utf8mb4")),
-    ("a json generated always as (b) persistent", bare("json")),
-    ("a json generated always as (b) comment 'stored' null", bare("json", virtual=True)),
-    ("a varchar(65535) as (b)", bare("mediumtext", charset="utf8mb4", virtual=True)),
-    ("a int as (concat('a)', 1)) stored unique", bare("int")),
+    ("a int generated always as (b + 1) virtual", bare("int", **VIRTUAL)),
+    ("a int as (b + 1) virtual not null", bare("int", nullable=False, **VIRTUAL)),
+    ("a text as (b)", bare("text", charset="utf8mb4", **VIRTUAL)),
+    ("a text as (b) virtual", bare("text", charset="utf8mb4", **VIRTUAL)),
+    ("a text as (b) unique stored", bare("text", charset="utf8mb4", generated=True)),
+    ("a json generated always as (b) persistent", bare("json", generated=True)),
+    ("a json generated always as (b) comment 'stored' null", bare("json", **VIRTUAL)),
+    ("a varchar(65535) as (b)", bare("mediumtext", charset="utf8mb4", **VIRTUAL)),
+    ("a int as (concat('a)', 1)) stored unique", bare("int", generated=True)),
     ("a int column_format fixed storage disk", bare("int")),
     ("a int /*!50606 STORAGE DISK */ /*!50606 COLUMN_FORMAT DYNAMIC */ DEFAULT NULL", bare("int")),
     ("a int /*!40101 unsigned */", bare("int", unsigned=True)),

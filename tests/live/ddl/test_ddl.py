@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pymysql
 import pytest
@@ -98,16 +99,7 @@ def shown(schema: TableSchema) -> TableSchema:
 
     def three_bytes(column: ColumnSchema) -> ColumnSchema:
         labels = tuple(re.sub(r"[^\u0000-\uffff]", "?", label) for label in column.labels)
-        return ColumnSchema(
-            column.name,
-            column.type,
-            column.length,
-            column.scale,
-            column.unsigned,
-            column.charset,
-            labels,
-            column.nullable,
-        )
+        return replace(column, labels=labels)
 
     return TableSchema(
         schema.database,

@@ -168,6 +168,7 @@ _columns = st.builds(
     ),
     nullable=st.booleans(),
     virtual=st.sampled_from([False, True, None]),
+    generated=st.booleans(),
 )
 _schemas = st.builds(
     TableSchema,

@@ -318,7 +318,7 @@ def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:
         return column
     if column.type in ("enum", "set"):
         return replace(column, charset=charset, labels=_relabelled(column, charset))
-    return replace(_rewritten(column, charset), virtual=column.virtual)
+    return replace(_rewritten(column, charset), virtual=column.virtual, generated=column.generated)
 
 
 def _rewritten(column: ColumnSchema, charset: str) -> ColumnSchema:

@@ -120,9 +120,11 @@ class _Clauses:
         while not stream.at_end() and not stream.accept(";"):
             if stream.accept("PARTITION", "BY"):
                 self.alter.clauses += 1
+                self.alter.recomputes = True
                 self.rest()
             elif stream.accept("REMOVE", "PARTITIONING"):
                 self.alter.clauses += 1
+                self.alter.recomputes = True
             else:
                 self.clause()
                 if not stream.accept(","):
@@ -164,6 +166,7 @@ class _Clauses:
                 self.change(names_old=verb == "CHANGE")
             case "ALTER":
                 stream.next()
+                self.alter.recomputes |= stream.peek().word not in _ADDED
                 skip_element(stream)  # SET DEFAULT, DROP DEFAULT, [IN]VISIBLE, [NOT] ENFORCED
             case "RENAME":
                 stream.next()
@@ -173,6 +176,7 @@ class _Clauses:
                 self.convert()
             case "ORDER":
                 stream.next()
+                self.alter.recomputes = True
                 self.order()
             case "DISCARD" | "IMPORT":
                 stream.next()
@@ -183,6 +187,7 @@ class _Clauses:
                 stream.expect("KEYS")
             case "FORCE":
                 stream.next()
+                self.alter.recomputes = True
             case "UPGRADE":
                 stream.next()
                 stream.expect("PARTITIONING")
@@ -192,7 +197,9 @@ class _Clauses:
             case "ALGORITHM" | "LOCK":
                 stream.next()
                 stream.accept("=")
-                self.alter.clauses += stream.name().upper() == "COPY"
+                if stream.name().upper() == "COPY":
+                    self.alter.clauses += 1
+                    self.alter.recomputes = True
             case _:
                 self.options()
 
@@ -372,6 +379,7 @@ class _Clauses:
         value = stream.next()
         if value.kind in (TokenKind.END, TokenKind.SYMBOL):
             raise SchemaError(f"expected a value of option {word}, found {value.shown}")
+        self.alter.recomputes |= word in ("ENGINE", "TYPE")
         self.alter.loses_rows |= word == "ENGINE" and value.text.upper() == "BLACKHOLE"
 
     def order(self) -> None:

@@ -46,6 +46,8 @@ class AlterTable:
     converts_last : no CHARACTER SET follows CONVERT TO.
     ignore : ALTER IGNORE: rows that violate a new unique key are deleted.
     loses_rows, changes_rows : a clause does so itself: partitions, tablespaces.
+    recomputes : a clause makes the server compute generated columns again, or changes a default,
+        which they may contain.
     clauses : number of clauses except CONVERT TO and LOCK, and ALGORITHM other than COPY.
     drops_index : includes the primary key; one that is added again may be the same.
     unique_keys : those that it adds, without those of added columns.
@@ -64,6 +66,7 @@ class AlterTable:
     ignore: bool = False
     loses_rows: bool = False
     changes_rows: bool = False
+    recomputes: bool = False
     clauses: int = 0
     drops_index: bool = False
     unique_keys: list[UniqueKey] = field(default_factory=list)

@@ -61,7 +61,7 @@ class ColumnDefinition:
         column = resolve(self.parsed, self.name, self.nullable, default_charset)
         if column.charset is not None:
             check_labels(self.name, column.labels, column.charset)
-        return replace(column, virtual=self.virtual)
+        return replace(column, virtual=self.virtual, generated=self.computed)
 
 
 def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:

@@ -207,6 +207,9 @@ CASES: Cases = {
           GENERATED ALWAYS AS (CONCAT(a, ')')) STORED, j JSON AS (JSON_OBJECT('a', a)) VIRTUAL,
           INDEX (v));
         INSERT INTO computed (id, a) VALUES (1, 10), (2, NULL);
+        CREATE TABLE padded (a INT(3) ZEROFILL, b INT DEFAULT 5, g VARCHAR(9) AS (CONCAT('x', a))
+          NOT NULL UNIQUE, h INT AS (DEFAULT(b) + 1) STORED);
+        INSERT INTO padded (a) VALUES (1), (2);
         """,
         """
         UPDATE computed SET a = 11 WHERE id = 1;
@@ -214,6 +217,10 @@ CASES: Cases = {
         INSERT INTO computed (id, a) VALUES (3, 30);
         ALTER TABLE computed MODIFY a BIGINT;
         DELETE FROM computed WHERE id = 2;
+        ALTER TABLE padded MODIFY a INT(6) ZEROFILL;
+        UPDATE padded SET b = 10 WHERE a = 1;
+        ALTER TABLE padded ALTER b SET DEFAULT 7;
+        DELETE FROM padded WHERE a = 2;
         """,
     ),
     "documents without a key": (
@@ -291,6 +298,7 @@ COUNTS = dict.fromkeys(CASES, 1) | {
     "statements of 8.0": 2,
     "vectors": 2,
     "foreign keys": 2,
+    "generated columns": 2,
 }
 
 

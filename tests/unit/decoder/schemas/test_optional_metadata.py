@@ -112,6 +112,12 @@ def test_incomplete_optional_metadata_gives_no_schema(missing: int) -> None:
     assert described_schema(table_map({})) is None
 
 
+def test_generated_flag_is_taken_from_the_known_column() -> None:
+    columns = tuple(replace(column, generated=True) for column in EXPECTED.columns)
+    known = replace(EXPECTED, columns=columns)
+    assert described_schema(table_map(FIELDS), known).columns[0].generated  # type: ignore[union-attr]
+
+
 def test_tinyint_width_is_taken_only_from_a_known_tinyint_of_the_same_name() -> None:
     columns = list(EXPECTED.columns)
     columns[8] = C("f", "tinyint", 1)

@@ -164,7 +164,8 @@ def shown(column: dict[str, Any]) -> ColumnSchema:
         column["nullable"] == "YES",
         DEFAULT_CONTEXT,
     )
-    return replace(parsed, virtual="VIRTUAL" in column["extra"])
+    extra = column["extra"]
+    return replace(parsed, virtual="VIRTUAL" in extra, generated=extra.endswith(" GENERATED"))
 
 
 def without_labels(column: ColumnSchema) -> ColumnSchema:

@@ -99,6 +99,37 @@ def test_ddl_effect_on_existing_rows_is_classified(sql: str, effect: DdlEffect) 
     assert ddl_effect(statement, sql, BEFORE, after) is effect
 
 
+WITH_GENERATED = [
+    ("ALTER TABLE t MODIFY z INT(6) ZEROFILL", CHANGING),
+    ("ALTER TABLE t CHANGE z y INT(3) ZEROFILL", CHANGING),
+    ("ALTER TABLE t ALTER z SET DEFAULT 7", CHANGING),
+    ("ALTER TABLE t ALTER COLUMN z DROP DEFAULT", CHANGING),
+    ("ALTER TABLE t FORCE", CHANGING),
+    ("ALTER TABLE t ENGINE=InnoDB", CHANGING),
+    ("ALTER TABLE t ADD y INT, ALGORITHM=COPY", CHANGING),
+    ("ALTER TABLE t PARTITION BY HASH (id)", CHANGING),
+    ("ALTER TABLE t REMOVE PARTITIONING", CHANGING),
+    ("ALTER TABLE t ORDER BY z", CHANGING),
+    ("ALTER TABLE t CONVERT TO CHARACTER SET utf8", CHANGING),
+    ("ALTER TABLE t ADD y INT, ALGORITHM=INPLACE", SHAPE),
+    ("ALTER TABLE t RENAME COLUMN z TO y", SHAPE),
+    ("ALTER TABLE t ALTER INDEX i INVISIBLE", SHAPE),
+    ("ALTER TABLE t ADD INDEX (z), COMMENT 'x'", SHAPE),
+    ("ALTER TABLE t RENAME u", SHAPE),
+]
+
+
+@pytest.mark.parametrize("kept", ["VIRTUAL", "STORED"])
+@pytest.mark.parametrize(("sql", "effect"), WITH_GENERATED)
+def test_statement_that_may_compute_generated_columns_again_changes_rows(
+    sql: str, effect: DdlEffect, kept: str
+) -> None:
+    create = f"CREATE TABLE t (id INT PRIMARY KEY, z INT(3) ZEROFILL, g INT AS (z) {kept})"
+    before = parse_create_table(f"{create} CHARSET utf8", "d", None)
+    after = apply_alter(sql, before, None, None)
+    assert ddl_effect(classify(sql, "d"), sql, before, after) is effect
+
+
 def test_effect_of_added_timestamp_follows_explicit_defaults_for_timestamp() -> None:
     """The statement's text is the same; only the resulting schema shows the effect."""
     sql = "ALTER TABLE t ADD z TIMESTAMP"
