@@ -46,7 +46,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.names import Table, folding
-from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
+from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["CheckSuccessor", "OnStatement", "Tail"]
@@ -335,7 +335,6 @@ class _Schemas:
         self._tracker.follow(event, logged, end)
         if self._on_statement is not None:
             self._learn_what_is_loaded(logged, end)
-        if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
             self._on_statement(event, logged, end, self._tracker.history)
         self._tracker.forget_before(self._first_needed(self._buffer.released_upto))
 

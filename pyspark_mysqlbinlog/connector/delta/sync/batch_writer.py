@@ -46,7 +46,12 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
     RELOAD_HINT,
 )
-from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop, kind_of, may_add_rows
+from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
+    is_drop,
+    kind_of,
+    may_add_rows,
+    replaces_table,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import (
     apply_multiset,
     check_multiset_supported,
@@ -196,6 +201,9 @@ class TableBatchWriter:
             self._is_there = True
             self.schema = what
             self._hold(what)
+        elif statement is not None and replaces_table(statement["query"]):
+            self._is_known = True
+            self._create(start, what)
         elif not self._is_there and self._is_known:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
@@ -469,10 +477,15 @@ class TableBatchWriter:
 
     def _invalidate_at(self, statement: dict[str, Any]) -> None:
         """Handle a statement that changed rows without row events; see `_invalidate`."""
+        self._pending_statement = None
+        if replaces_table(statement["query"]):
+            # The binlog contains all rows of the new table.
+            self._emptied = statement["seq"]
+            self._states.clear()
+            return
         query = f"{(statement['query'] or '')[:200]!r}"
         reason = f"the binlog does not contain the rows that a statement changed: {query}"
         self._invalidate(statement["seq"], reason, brings=may_add_rows(statement["query"]))
-        self._pending_statement = None
 
     def _invalidate(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
         """Restart the snapshot or raise MirrorError, because the rows are unknown after `seq`.

@@ -12,7 +12,7 @@ import re
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
-__all__ = ["is_drop", "kind_of", "may_add_rows"]
+__all__ = ["is_drop", "kind_of", "may_add_rows", "replaces_table"]
 
 _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 _UNREAD = frozenset({StatementKind.UNKNOWN, StatementKind.OTHER})
@@ -34,6 +34,11 @@ def kind_of(query: str | None) -> StatementKind:
 def is_drop(query: str | None) -> bool:
     """Return whether a statement drops the table."""
     return kind_of(query) in _DROPS
+
+
+def replaces_table(query: str | None) -> bool:
+    """Return whether a statement drops the table and creates it again."""
+    return _classified(query).or_replace
 
 
 def may_add_rows(query: str | None) -> bool:

@@ -82,7 +82,7 @@ class InvalidatedTables:
         statements = {(row.database, row.table): row for row in rows.of_logged(event, logged)}
         for table in rows.touched(event, statement):
             row = statements.get(table)
-            if row is not None and statement.kind in _REMOVES:
+            if row is not None and (statement.kind in _REMOVES or statement.or_replace):
                 continue
             before, after = rows.around(event, statement, table)
             if statement.kind is not StatementKind.ALTER_TABLE or statement.truncated_partitions:

@@ -79,6 +79,8 @@ def _created_index(stream: TokenStream) -> AlterTable:
     stream.accept_any("ONLINE", "OFFLINE")
     is_unique = stream.accept("UNIQUE")
     stream.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
+    if not stream.at("INDEX"):
+        raise stream.unexpected("INDEX")
     if replaces:
         # After INDEX.
         alter.lost_indexes.append(stream.peek(1).text)

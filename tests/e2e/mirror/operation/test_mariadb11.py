@@ -106,6 +106,38 @@ CASES: Cases = {
         COMMIT;
         """,
     ),
+    "create or replace": (
+        """
+        CREATE TABLE same (id INT PRIMARY KEY, a INT);
+        CREATE TABLE wider (id INT PRIMARY KEY, a INT);
+        CREATE TABLE quiet (id INT PRIMARY KEY, a INT);
+        CREATE TABLE bag (a INT, b INT);
+        CREATE TABLE model (id INT PRIMARY KEY, a INT, c INT);
+        CREATE TABLE alike (id INT PRIMARY KEY, a INT);
+        INSERT INTO same VALUES (1, 1), (2, 2);
+        INSERT INTO wider VALUES (1, 1), (2, 2);
+        INSERT INTO quiet VALUES (1, 1), (2, 2);
+        INSERT INTO bag VALUES (1, 1), (2, 2), (2, 2);
+        INSERT INTO alike VALUES (1, 1), (2, 2);
+        """,
+        """
+        CREATE OR REPLACE TABLE same (id INT PRIMARY KEY, a INT);
+        INSERT INTO same VALUES (9, 9);
+        UPDATE wider SET a = 5;
+        SET sql_mode = 'ANSI_QUOTES';
+        CREATE OR REPLACE TABLE "wider" (id INT PRIMARY KEY, a INT, b INT);
+        SET sql_mode = DEFAULT;
+        INSERT INTO wider VALUES (1, 8, 9);
+        CREATE OR REPLACE TABLE wider (a INT, id INT PRIMARY KEY, b INT, c INT);
+        INSERT INTO wider VALUES (1, 2, 3, 4);
+        CREATE OR REPLACE TABLE quiet (id INT PRIMARY KEY, a BIGINT);
+        CREATE OR REPLACE TABLE bag (a INT, b INT, c INT);
+        INSERT INTO bag VALUES (2, 2, 2);
+        CREATE OR REPLACE TABLE alike LIKE model;
+        INSERT INTO alike VALUES (2, 2, 2);
+        CREATE OR REPLACE TABLE model (id INT PRIMARY KEY) SELECT 5 AS id, 6 AS b;
+        """,
+    ),
     "executable comments": (
         """
         CREATE TABLE commented (id INT PRIMARY KEY, a INT, b INT, c INT);
@@ -163,7 +195,12 @@ CASES: Cases = {
 }
 
 # The number of tables in each case.
-COUNTS = dict.fromkeys(CASES, 1) | {"collations": 3, "statements": 3, "foreign keys": 2}
+COUNTS = dict.fromkeys(CASES, 1) | {
+    "collations": 3,
+    "statements": 3,
+    "create or replace": 6,
+    "foreign keys": 2,
+}
 
 # Global settings of the server. By default, events in transactions have no position.
 SETTINGS: dict[str, dict[str, object]] = {

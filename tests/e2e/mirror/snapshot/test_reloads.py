@@ -133,6 +133,22 @@ def test_removed_partition_reloads_the_table(mirrored: MirroredDatabase, clause:
     mirrored.assert_equal("t")
 
 
+def test_statement_after_a_temporary_table_in_a_procedure_reloads_the_table(
+    mirrored: MirroredDatabase,
+) -> None:
+    """Its event has the flag of statements on temporary tables."""
+    mirrored.execute(
+        "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
+        " PARTITION p1 VALUES LESS THAN (100))",
+        "CREATE PROCEDURE p() BEGIN CREATE TEMPORARY TABLE u (x INT);"
+        " INSERT INTO u VALUES (1); ALTER TABLE t DROP PARTITION p0; END",
+    )
+    mirrored.run()
+    mirrored.execute("CALL p()", "INSERT INTO t VALUES (50, 'stays', 5)")
+    mirrored.run()
+    mirrored.assert_equal("t")
+
+
 def test_replayed_batch_of_a_reload_is_equal_to_select(mirrored: MirroredDatabase) -> None:
     """Spark's commit of the last batch is lost."""
     mirrored.run()

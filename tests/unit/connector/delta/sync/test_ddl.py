@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.sync.ddl import kind_of, may_add_rows
+from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
+    kind_of,
+    may_add_rows,
+    replaces_table,
+)
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 
 KINDS = [
@@ -39,3 +43,9 @@ ADDING = [
 @pytest.mark.parametrize(("query", "adds"), ADDING)
 def test_statements_that_may_add_rows_are_known(query: str, adds: bool) -> None:
     assert may_add_rows(query) is adds
+
+
+def test_only_create_or_replace_replaces_the_table() -> None:
+    assert replaces_table('/* data-losing */ CREATE OR REPLACE TABLE "t" (id INT)')
+    assert replaces_table("CREATE OR REPLACE TABLE t LIKE u")
+    assert not replaces_table("CREATE TABLE t (id INT)")
