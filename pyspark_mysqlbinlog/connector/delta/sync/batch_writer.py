@@ -47,6 +47,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     RELOAD_HINT,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
+    empties_table,
     is_drop,
     kind_of,
     may_add_rows,
@@ -300,11 +301,7 @@ class TableBatchWriter:
         """Note a statement that changes rows without row events."""
         if self._pending_statement is not None:
             self._invalidate_at(self._pending_statement)
-        is_whole = (
-            "PARTITION" not in (statement["query"] or "").upper()
-            or kind_of(statement["query"]) is StatementKind.TRUNCATE
-        )
-        if statement["op"] == "ddl" or not is_whole:
+        if statement["op"] == "ddl" or not empties_table(statement["query"]):
             self._pending_statement = statement
         else:
             self._emptied = statement["seq"]

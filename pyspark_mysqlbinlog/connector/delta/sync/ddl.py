@@ -12,7 +12,7 @@ import re
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
-__all__ = ["is_drop", "kind_of", "may_add_rows", "replaces_table"]
+__all__ = ["empties_table", "is_drop", "kind_of", "may_add_rows", "replaces_table"]
 
 _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 _UNREAD = frozenset({StatementKind.UNKNOWN, StatementKind.OTHER})
@@ -29,6 +29,14 @@ _MAY_ADD_ROWS = re.compile(r"IMPORT|/\*M?!", re.IGNORECASE)
 def kind_of(query: str | None) -> StatementKind:
     """Return the kind of a statement."""
     return _classified(query).kind
+
+
+def empties_table(query: str | None) -> bool:
+    """Return whether a truncate removes all rows; one of a partition does not."""
+    if query is None:
+        return True  # the row before the snapshot of a table without a key
+    statement = _classified(query)
+    return statement.kind is StatementKind.TRUNCATE or statement.whole_table
 
 
 def is_drop(query: str | None) -> bool:

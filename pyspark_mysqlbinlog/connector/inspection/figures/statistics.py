@@ -164,7 +164,7 @@ def _scan(source: Source, selection: Selection, tally: KernelTally, sums: _Sums)
         return end if file == end_file else NO_LIMIT
 
     listener = _Listener(tally, sums)
-    # Each file by itself: the next one in the log may not be the next one of the source.
+    # Each file separately: the next file in the log may not be the next one of the source.
     for begin in begins:
         for found in log.scan(begin, LogScanner(listener=listener), limit):
             if found.file != begin.file:

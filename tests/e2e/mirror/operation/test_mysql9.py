@@ -139,6 +139,18 @@ CASES: Cases = {
         UPDATE plain SET w = 'ü' WHERE k = 'ö';
         """,
     ),
+    "names in double quotes": (
+        """
+        CREATE TABLE x_partition (id INT PRIMARY KEY);
+        INSERT INTO x_partition VALUES (1), (2);
+        """,
+        """
+        SET sql_mode = 'ANSI_QUOTES';
+        TRUNCATE TABLE "x_partition" /* no partition */;
+        SET sql_mode = DEFAULT;
+        INSERT INTO x_partition VALUES (2);
+        """,
+    ),
     "executable comments": (
         """
         CREATE TABLE commented (id INT PRIMARY KEY, a INT, b INT, c INT);

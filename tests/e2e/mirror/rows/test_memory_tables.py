@@ -23,6 +23,8 @@ def test_restart_of_the_server_empties_the_delta_table_of_a_memory_table(
         mirrored.execute(
             "CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE = MEMORY",
             "INSERT INTO t VALUES (1, 1), (2, 2)",
+            "CREATE TABLE of_partition (id INT PRIMARY KEY) ENGINE = MEMORY",
+            "INSERT INTO of_partition VALUES (1)",
         )
         mirrored.run()
         mirrored.execute("UPDATE t SET n = 3 WHERE id = 1")
@@ -31,6 +33,7 @@ def test_restart_of_the_server_empties_the_delta_table_of_a_memory_table(
         server.restart()
         # The SELECT makes the server log that the table is empty.
         mirrored.execute("SELECT * FROM t", "INSERT INTO t VALUES (2, 5)")
+        mirrored.execute("SELECT * FROM of_partition")
         mirrored.run()
-        mirrored.assert_equal("t")
+        mirrored.assert_equal("t", "of_partition")
         assert mirrored.select("t")[1] == [(2, 5)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
+    empties_table,
     kind_of,
     may_add_rows,
     replaces_table,
@@ -49,3 +50,21 @@ def test_only_create_or_replace_replaces_the_table() -> None:
     assert replaces_table('/* data-losing */ CREATE OR REPLACE TABLE "t" (id INT)')
     assert replaces_table("CREATE OR REPLACE TABLE t LIKE u")
     assert not replaces_table("CREATE TABLE t (id INT)")
+
+
+EMPTYING = [
+    ('TRUNCATE TABLE "x_partition"', True),
+    ("TRUNCATE TABLE t /* no partition */", True),
+    ("TRUNCATE /*!80000 TABLE */ t", True),
+    ("DELETE FROM `d`.`my_partition`", True),
+    ('DELETE FROM "d"."my_partition"', True),
+    ("ALTER TABLE t TRUNCATE PARTITION p", False),
+    ('ALTER TABLE "t" TRUNCATE PARTITION "p"', False),
+    ("/*!50500 ALTER TABLE t TRUNCATE PARTITION p */", False),
+    (None, True),
+]
+
+
+@pytest.mark.parametrize(("query", "empties"), EMPTYING)
+def test_only_a_truncate_of_partitions_keeps_rows(query: str | None, empties: bool) -> None:
+    assert empties_table(query) is empties
