@@ -176,6 +176,7 @@ def inspect(
         sys.stdout.flush()
     except MySQLBinlogError as error:
         sys.stdout.flush()
+        _show_notes(source)
         end(error, FAILED)
     except BrokenPipeError:
         end_quietly()
@@ -185,6 +186,10 @@ def inspect(
         is_report = report is not None and file == str(report)
         verb = "written" if is_report else "read"
         end(OptionError(f"{file!r} can't be {verb}: {problem}"), FAILED)
+    _show_notes(source)
+
+
+def _show_notes(source: Source) -> None:
     for note in source.notes:
         typer.echo(note, err=True)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -34,7 +35,7 @@ __all__ = ["Columns", "ColumnsOfTable"]
 
 _CACHED_TABLES = 1024
 _NO_CREATE = (
-    "no CREATE TABLE of it comes before this position, and the binlog has no metadata with names"
+    "no CREATE TABLE of it comes {} this position, and the binlog has no metadata with names"
     " (binlog_row_metadata=FULL, 8.0 and later)"
 )
 
@@ -77,14 +78,24 @@ class Columns:
     ) -> None:
         self._position = position
         self._follows = follows
-        self._tracker = SchemaTracker(
-            history or SchemaHistory(),
-            lambda *_: True,
+        self._tracked = partial(
+            SchemaTracker,
+            captures=lambda *_: True,
             case_sensitive=case_sensitive,
             explicit_timestamps=explicit_timestamps,
         )
+        self._no_create = _NO_CREATE.format("before")
+        self._begin(history or SchemaHistory())
+
+    def _begin(self, history: SchemaHistory) -> None:
+        self._tracker = self._tracked(history)
         self._plans = TablePlans(self)
         self._positional: dict[int, ColumnsOfTable] = {}
+
+    def forget(self) -> None:
+        """Forget all tables: the log continues after a gap, in which they may have changed."""
+        self._no_create = _NO_CREATE.format("between the last gap in these files and")
+        self._begin(SchemaHistory())
 
     def follow(self, event: Event, logged: LoggedStatement) -> None:
         """Apply a statement of the log, if it is DDL."""
@@ -110,7 +121,7 @@ class Columns:
         position = self._position(event.file, event.start)
         name = (table_map.database, table_map.table)
         if self._known.state(position, *name) is None:
-            return _NO_CREATE
+            return self._no_create
         return self._known.unknown_reason(position, *name) or error.message
 
     # --- SchemaLookup

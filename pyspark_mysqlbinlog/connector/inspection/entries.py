@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns, ColumnsOfTable
 from pyspark_mysqlbinlog.connector.inspection.sources import LoggedEvent, Source
 from pyspark_mysqlbinlog.connector.inspection.tally import EventRowCounter
@@ -218,6 +219,8 @@ class Entries:
         elif kind == _FORMAT_DESCRIPTION:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
+            if event.file in self._source.gaps and event.start == FIRST_EVENT:
+                self._columns.forget()
             self._counter.forget()
             # A transaction that a crash of the server cut off has no end.
             self._context = TransactionContext()

@@ -7,7 +7,7 @@ TRANSACTION_PAYLOAD is returned, and then the events in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from zlib import crc32
@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.inspection.columns import Columns
 from pyspark_mysqlbinlog.connector.log.dump import Dump
+from pyspark_mysqlbinlog.connector.log.files.file_chain import FileChain
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog, opened_at
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
@@ -30,10 +31,10 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     current_position,
     explicit_timestamps,
 )
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.errors import BinlogGapError, MalformedEventError, OptionError
 from pyspark_mysqlbinlog.protocol.binlog_files.compressed_files import binlog_name, is_compressed
 from pyspark_mysqlbinlog.protocol.binlog_files.files import FileStream
-from pyspark_mysqlbinlog.protocol.binlog_files.locations import located
+from pyspark_mysqlbinlog.protocol.binlog_files.locations import Location, located
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
@@ -66,6 +67,7 @@ class Source(Protocol):
     ----------
     files : names of its files, in order.
     notes : lines to show about the log after its last event.
+    gaps : those of the files read so far before which changes may be missing, also DDL.
     case_sensitive : whether its server distinguishes names of tables by case.
     """
 
@@ -74,6 +76,9 @@ class Source(Protocol):
 
     @property
     def notes(self) -> Sequence[str]: ...
+
+    @property
+    def gaps(self) -> Collection[str]: ...
 
     @property
     def case_sensitive(self) -> bool: ...
@@ -114,13 +119,18 @@ class BinlogFiles:
         self._start = start
         self.files = names
         self.notes: list[str] = []
+        self.gaps: set[str] = set()
         # The files do not contain it.
         self.case_sensitive = True
 
     def events(self) -> Iterator[LoggedEvent]:
         start = self._start
+        chain, before = FileChain(), None
         for path in self._log.paths:
             location = located(path)
+            if before is not None:
+                self._check_next(chain, before, location)
+            before = location
             # Like a read of `path`: only the last file may be incomplete.
             with FileStream(location, may_be_cut=path == self._log.paths[-1]) as stream:
                 if start > FIRST_EVENT:
@@ -139,6 +149,17 @@ class BinlogFiles:
                     " not shown"
                 )
             start = FIRST_EVENT
+
+    def _check_next(self, chain: FileChain, before: Location, after: Location) -> None:
+        try:
+            chain.check(before, after)
+        except (BinlogGapError, MalformedEventError) as error:
+            name = binlog_name(after)
+            self.gaps.add(name)
+            self.notes.append(
+                f"column names that are known before {name} are not used after its beginning:"
+                f" {error.message}"
+            )
 
     def position(self, file: str, pos: int) -> Position:
         return self._log.position(file, pos)
@@ -182,6 +203,8 @@ class ServerBinlog:
             self._log = ServerLog.seen_from(settings, self.start)
             self._known = _KnownColumns.ask(client, self._log, self.start)
         self.notes: list[str] = []
+        # The DDL of files that are left out is known, too.
+        self.gaps: set[str] = set()
         self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
@@ -265,6 +288,8 @@ class LiveBinlog:
             self._known = _KnownColumns.ask(client, log, self.start)
         self.files = (self.start.file,)
         self.notes: list[str] = []
+        # The DDL of files that are left out is known, too.
+        self.gaps: set[str] = set()
         self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:

@@ -57,6 +57,18 @@ def files(any_server: Server, any_database: str) -> list[str]:
     return names
 
 
+def copied(server: Server, names: list[str], folder: Path) -> list[str]:
+    """Copy binlog files to a new folder; return their paths."""
+    folder.mkdir()
+    if server.datadir is None:
+        download(server, names, folder)
+    else:
+        # A dump of MariaDB 11 has no positions that show what the file contains.
+        for name in names:
+            shutil.copy(server.datadir / name, folder)
+    return [str(folder / name) for name in names]
+
+
 def test_inspect_of_a_server_equals_its_files_and_adds_column_names(
     any_server: Server,
     any_database: str,
@@ -64,15 +76,7 @@ def test_inspect_of_a_server_equals_its_files_and_adds_column_names(
     files: list[str],
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "files"
-    folder.mkdir()
-    if any_server.datadir is None:
-        download(any_server, files, folder)
-    else:
-        # A dump of MariaDB 11 has no positions that show what the file contains.
-        for name in files:
-            shutil.copy(any_server.datadir / name, folder)
-    copies = [str(folder / name) for name in files]
+    copies = copied(any_server, files, tmp_path / "files")
     of_server, of_files = objects(*connection, *files), objects(*copies)
     # The server keeps writing its last file.
     assert of_server[: len(of_files)] == of_files
@@ -98,6 +102,49 @@ def test_inspect_stats_count_the_rows_of_the_chosen_files(
     # Without file names, the last file is read.
     (statistics,) = objects(*connection, "--tables", f"{any_database}.t", "--stats")
     assert statistics["rows"] == 2
+
+
+# The files that are given, and how many of their pairs are no neighbours.
+@pytest.mark.parametrize(
+    ("chosen", "gaps"),
+    [([0, 1, 2], 0), ([0, 2], 1), ([2, 0], 1), ([1, 0, 2], 2), ([2, 1, 0], 2), ([0, 2, 1], 2)],
+)
+def test_inspect_of_files_with_gaps_does_not_use_earlier_column_names(
+    any_server: Server,
+    any_database: str,
+    tmp_path: Path,
+    chosen: list[int],
+    gaps: int,
+) -> None:
+    table, names = f"{any_database}.t", []
+    for statements in (
+        [
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT, b INT)",
+            f"INSERT {table} SET id=1, a=1, b=2",
+        ],
+        [f"ALTER TABLE {table} CHANGE a b INT, CHANGE b a INT"],
+        [f"INSERT {table} SET id=2, a=10, b=20"],
+    ):
+        any_server.rotate()
+        names.append(any_server.position()[0])
+        any_server.execute(*statements)
+    any_server.rotate()
+    paths = copied(any_server, [names[each] for each in chosen], tmp_path / "files")
+    expected = {
+        names[0]: {"id": 1, "a": 1, "b": 2},
+        names[2]: {"@1": 2, "@2": 20, "@3": 10} if gaps else {"id": 2, "b": 20, "a": 10},
+    }
+    # A folder is read in the server's order.
+    folder = [[str(tmp_path / "files")]] if chosen == sorted(chosen) else []
+    for given in (paths, *folder):
+        shown = CliRunner().invoke(app, ["inspect", "--json", "-v", "--tables", table, *given])
+        assert shown.exit_code == 0, shown.output
+        found = [json.loads(text) for text in shown.stdout.splitlines()]
+        rows = {each["file"]: each["changes"][0]["after"] for each in found if "op" in each}
+        assert rows == {names[each]: expected[names[each]] for each in chosen if each != 1}
+        notes = shown.stderr.splitlines()
+        assert len(notes) == gaps
+        assert all(note.startswith("column names that are known before ") for note in notes)
 
 
 @pytest.mark.parametrize("selection", [[], ["--start-datetime", "2000-01-01T00:00:00"]])

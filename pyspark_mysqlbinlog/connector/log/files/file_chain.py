@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgor
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["ChainFile", "check_chain", "check_next"]
+__all__ = ["ChainFile", "FileChain", "check_chain", "check_next"]
 
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 # LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
@@ -106,22 +106,39 @@ def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
     is_numbered = all(file_number(file.name) is not None for file in files)
     place: _Place | None = None
     for before, after in pairwise(files):
-        if is_numbered:
-            _check_next_name(before, after)
-        else:
-            place = _next_place(before, after, place)
-        _check_one_server(before, after)
-        _check_one_moment(before, after)
-        _tell_copy_of_live_log(before, after)
+        place = _check_pair(before, after, place, is_numbered=is_numbered)
+        if lacking := _missing_end(before, after):
+            _LOG.warning("%s", lacking)
     if is_numbered and is_whole:
         _check_own_number(files[-1])
 
 
 def check_next(before: ChainFile, after: ChainFile) -> None:
     """Raise BinlogGapError unless a file follows another one, as their server numbered them."""
-    _check_next_name(before, after)
-    _check_one_server(before, after)
-    _check_one_moment(before, after)
+    _check_pair(before, after, None, is_numbered=True)
+
+
+class FileChain:
+    """The same check for files that are read one after the other, in any order."""
+
+    def __init__(self) -> None:
+        self._place: _Place | None = None
+
+    def check(self, before: Location, after: Location) -> None:
+        """Raise BinlogGapError unless a file follows the previous one, with nothing in between.
+
+        Also raises what `check_chain` does.
+        """
+        place, self._place = self._place, None
+        pair = ChainFile.read(before), ChainFile.read(after)
+        _check_no_copies(pair)
+        is_numbered = all(file_number(file.name) is not None for file in pair)
+        self._place = _check_pair(*pair, place, is_numbered=is_numbered)
+        if is_numbered:
+            # Any file may be the last one.
+            _check_own_number(pair[1])
+        if lacking := _missing_end(*pair):
+            raise BinlogGapError(lacking, file=pair[0].name)
 
 
 # --- reading
@@ -192,7 +209,7 @@ def _are_equal(one: Location, other: Location) -> bool:
 
 
 def _check_own_number(last: ChainFile) -> None:
-    """Check the last file, which has no successor, against the number in its ROTATE."""
+    """Check a file of which no successor is known against the number in its ROTATE."""
     if last.rotation is None:
         return
     number, target = file_number(last.name), file_number(last.rotation.target)
@@ -209,6 +226,22 @@ _CURE = (
     "give the files the names that SHOW BINARY LOGS has, and complete the path, or read each"
     " unbroken part separately"
 )
+
+
+def _check_pair(
+    before: ChainFile, after: ChainFile, place: _Place | None, *, is_numbered: bool
+) -> _Place | None:
+    """Check two neighbours; return the next file's number as `_next_place` does.
+
+    is_numbered : their names have numbers, which are compared then.
+    """
+    if is_numbered:
+        _check_next_name(before, after)
+    else:
+        place = _next_place(before, after, place)
+    _check_one_server(before, after)
+    _check_one_moment(before, after)
+    return place
 
 
 def _check_next_name(before: ChainFile, after: ChainFile) -> None:
@@ -302,17 +335,16 @@ def _check_one_moment(before: ChainFile, after: ChainFile) -> None:
         )
 
 
-def _tell_copy_of_live_log(before: ChainFile, after: ChainFile) -> None:
-    """Warn if a file lacks the ROTATE with which its server must have ended it.
+def _missing_end(before: ChainFile, after: ChainFile) -> str:
+    """Return what a file lacks if its server must have ended it with a ROTATE; else empty.
 
     Only a rotation begins the next file without `created`.
     """
     in_use = before.head is not None and before.head.flags & _IN_USE_FLAG
     if in_use and before.rotation is None and after.head is not None and not after.created:
-        _LOG.warning(
-            "%s was copied while its server wrote it, and the server wrote more to it before it"
-            " began %s: changes between the copy and the rotation are missing at the path; copy"
-            " the file again",
-            before.name,
-            after.name,
+        return (
+            f"{before.name} was copied while its server wrote it, and the server wrote more to it"
+            f" before it began {after.name}: changes between the copy and the rotation are missing"
+            " at the path; copy the file again"
         )
+    return ""

@@ -8,6 +8,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,14 @@ from pyspark.sql.types import StringType
 
 from helpers.logs.events import TIMESTAMP, LogBuilder, raw_event
 from helpers.parity.decoding import CAPTURED
+from pyspark_mysqlbinlog.connector.log.files.file_chain import FileChain
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import BinlogGapError
+from pyspark_mysqlbinlog.protocol.binlog_files.locations import located
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -86,6 +89,12 @@ def values(folder: Path | str, **options: str) -> list[str]:
     ]
 
 
+def check_one_by_one(folder: Path) -> None:
+    chain = FileChain()
+    for before, after in pairwise(FileLog.find(str(folder)).paths):
+        chain.check(located(before), located(after))
+
+
 # Files of one log, in its order.
 CHAINS: list[tuple[str, list[File]]] = [
     ("rotated", [numbered(2, 3), numbered(3, 4), numbered(4, None)]),
@@ -114,6 +123,7 @@ def test_consecutive_files_are_read_as_one_log(files: Sequence[File], tmp_path: 
     for n, file in enumerate(files):
         file.write(tmp_path, n)
     FileLog.find(str(tmp_path)).check_chain()
+    check_one_by_one(tmp_path)
     assert values(tmp_path) == [f'{{"a":{n}}}' for n in range(len(files))]
 
 
@@ -225,6 +235,8 @@ def test_files_that_do_not_follow_each_other_raise_binlog_gap_error(
     with pytest.raises(BinlogGapError) as caught:
         FileLog.find(str(tmp_path)).check_chain()
     assert words in str(caught.value)
+    with pytest.raises(BinlogGapError):
+        check_one_by_one(tmp_path)
     with pytest.raises(BinlogGapError):
         values(tmp_path)
 
@@ -359,6 +371,8 @@ def test_file_copied_while_written_logs_a_warning_if_another_follows(
         assert values(tmp_path) == ['{"a":0}', '{"a":1}']
     assert "b.000001 was copied while its server wrote it" in caplog.text
     assert "before it began b.000002" in caplog.text
+    with pytest.raises(BinlogGapError, match=r"b\.000001 was copied while its server wrote it"):
+        check_one_by_one(tmp_path)
 
 
 def test_rotate_bytes_inside_another_event_are_not_taken_for_a_rotate(tmp_path: Path) -> None:
