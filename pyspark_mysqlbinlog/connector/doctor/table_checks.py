@@ -192,7 +192,7 @@ def _restrict(server: ExaminedServer, cascade: Cascade) -> list[str]:
 
 
 def unlogged_tables(server: ExaminedServer) -> Finding:
-    """No table's rows change without row events: MEMORY and MERGE tables."""
+    """No table's rows change without row events: MEMORY and MERGE tables, triggers."""
     with collected_warnings() as warnings:
         warn_of_unlogged_changes(server.client, set(server.names), with_cascades=False)
     if warnings:
@@ -201,7 +201,7 @@ def unlogged_tables(server: ExaminedServer) -> Finding:
             "; ".join(warnings),
             statements=[f"ALTER TABLE {quoted(*table)} ENGINE = InnoDB" for table in emptied],
         )
-    return ok("no MEMORY or MERGE table loses changes")
+    return ok("no MEMORY or MERGE table, and no BEFORE UPDATE trigger, loses changes")
 
 
 def views_and_triggers(server: ExaminedServer) -> Finding:

@@ -7,6 +7,9 @@
   it (measured, MariaDB on 10.11 and 11.8).
 * Views, and triggers of other tables: only in statement format, and then the stream stops if it can
   (see `statement_routes`). So they are named in an INFO line.
+* BEFORE UPDATE triggers, whose effect on these columns is not in the row event: VIRTUAL columns in
+  an UPDATE of several tables (measured on MariaDB 10.11.18; 11.8.9 does not log the columns), and
+  a JSON document that is logged as a difference (measured on 9.7.4).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from collections.abc import Collection
 from pyspark_mysqlbinlog.connector.server.cascades import cascades_into
 from pyspark_mysqlbinlog.connector.server.statement_routes import names_in
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -34,6 +38,14 @@ _TRIGGERS = (
     "SELECT EVENT_OBJECT_TABLE, ACTION_STATEMENT FROM information_schema.TRIGGERS"
     " WHERE EVENT_OBJECT_SCHEMA = %s"
 )
+_UPDATE_TRIGGERS = (
+    "SELECT EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = %s"
+    " AND EVENT_MANIPULATION = 'UPDATE' AND ACTION_TIMING = 'BEFORE'"
+)
+_COLUMNS = "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND "
+_IS_VIRTUAL, _IS_JSON = "EXTRA LIKE '%%VIRTUAL%%'", "DATA_TYPE = 'json'"
+# The first version that was measured not to log virtual columns of updated rows.
+_MARIADB_WITHOUT_VIRTUAL = 110800
 _UNION = re.compile(r" UNION=\((.*?)\)(?: |$)", re.DOTALL)
 _NAME = re.compile(r"(?:`((?:[^`]|``)+)`\.)?`((?:[^`]|``)+)`")
 _SEE = "see docs/reference/limitations.md"
@@ -57,6 +69,7 @@ def warn_of_unlogged_changes(
                 f" these changes, and so does this query: {_SEE}"
             )
         _warn_of_engines(client, tables)
+        _warn_of_triggers(client, tables)
         _tell_of_routes(client, tables)
     except AccessDeniedError as error:
         warn_once(f"not checked which tables change without row events: {error.message}")
@@ -76,6 +89,30 @@ def _warn_of_engines(client: ReplicaClient, tables: Collection[Table]) -> None:
         warn_once(
             f"{', '.join(sorted(emptied))}: a restart of the server empties MEMORY tables, and it"
             f" does not log that if the first session that uses one has sql_log_bin = 0: {_SEE}"
+        )
+
+
+def _warn_of_triggers(client: ReplicaClient, tables: Collection[Table]) -> None:
+    context = SqlContext.of(0, client.server_version)
+    if context.mariadb and context.server_version < _MARIADB_WITHOUT_VIRTUAL:
+        columns = _IS_VIRTUAL
+        lost = "an UPDATE of several tables logs VIRTUAL columns as they were before it"
+    elif "PARTIAL_JSON" in (client.variable("binlog_row_value_options") or ""):
+        columns = _IS_JSON
+        lost = "with PARTIAL_JSON, its changes of a document are not in the binlog"
+    else:
+        return
+    found = []
+    for database in sorted({database for database, _ in tables}):
+        with_trigger, with_column = (
+            {(database, str(name)) for (name,) in client.query(query, [database])}
+            for query in (_UPDATE_TRIGGERS, _COLUMNS + columns)
+        )
+        found += sorted(with_trigger & with_column & set(tables))
+    if found:
+        warn_once(
+            f"{', '.join(map('.'.join, found))}: a BEFORE UPDATE trigger changes rows; {lost}, and"
+            f" `after` has wrong values: {_SEE}"
         )
 
 

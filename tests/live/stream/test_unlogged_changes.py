@@ -7,11 +7,14 @@ import logging
 
 import pytest
 
+from helpers.logs.live_log import client_of, new_database
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import own_kinds
 from helpers.streams.source_runner import Offset, Spark, new_reader
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.server import warn_once as warnings
+from pyspark_mysqlbinlog.connector.server.unlogged_changes import warn_of_unlogged_changes
+from pyspark_mysqlbinlog.connector.server.warn_once import collected_warnings
 from pyspark_mysqlbinlog.errors import StatementFormatError
 
 
@@ -146,6 +149,44 @@ def test_stream_start_names_tables_whose_changes_may_not_be_logged(
     assert f"{any_database}.part through the view {any_database}.seen" in text
     assert f"{any_database}.quick through triggers of {any_database}.other" in text
     assert (f"{any_database}.quick: a restart of the server empties" in text) == is_old
+
+
+@pytest.mark.parametrize("kind", ["mysql9", "mariadb", "mariadb11"])
+def test_tables_whose_before_update_trigger_is_not_in_the_binlog_are_named(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    server: Server = request.getfixturevalue(kind)
+    column = "v INT AS (a + 1) VIRTUAL" if server.is_mariadb else "v JSON"
+    change = "SET NEW.a = 2 * NEW.a" if server.is_mariadb else "SET NEW.v = JSON_SET(NEW.v, '$', 1)"
+    with new_database(server, "before_triggers") as name:
+        for table, definition, when in (
+            ("found", column, "BEFORE UPDATE"),
+            ("other_time", column, "BEFORE INSERT"),
+            ("other_column", "v INT", "BEFORE UPDATE"),
+        ):
+            server.execute(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT, {definition})",
+                f"CREATE TRIGGER g_{table} {when} ON {table} FOR EACH ROW"
+                f" {change if definition == column else 'SET NEW.a = 2 * NEW.a'}",
+                database=name,
+            )
+        tables = {(name, table) for table in ("found", "other_time", "other_column")}
+        with collected_warnings() as usual, client_of(server) as client:
+            warn_of_unlogged_changes(client, tables, with_cascades=False)
+        if not server.is_mariadb:
+            server.execute("SET GLOBAL binlog_row_value_options = 'PARTIAL_JSON'")
+        try:
+            with collected_warnings() as warnings, client_of(server) as client:
+                warn_of_unlogged_changes(client, tables, with_cascades=False)
+        finally:
+            if not server.is_mariadb:
+                server.execute("SET GLOBAL binlog_row_value_options = DEFAULT")
+    if kind == "mariadb11":
+        assert usual == warnings == []
+    else:
+        (warning,) = warnings
+        assert warning.startswith(f"{name}.found: a BEFORE UPDATE trigger changes rows")
+        assert usual == (warnings if server.is_mariadb else [])
 
 
 @pytest.mark.sample(2)
