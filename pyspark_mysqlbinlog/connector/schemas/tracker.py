@@ -88,7 +88,8 @@ class SchemaTracker:
     server_default : assume the charset of the session's collation_server for a database whose
         CREATE is not in the log (see inherited_charsets.py, which verifies it).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
-    on_rename : called for each rename, with the position after the statement and the new name.
+    on_create, on_rename : called for each table that is created, and for each rename, with the
+        position after the statement and the new name.
 
     Attributes
     ----------
@@ -106,10 +107,12 @@ class SchemaTracker:
         complete: Callable[[str], bool] | None = None,
         server_default: bool = False,
         explicit_timestamps: bool = False,
+        on_create: Callable[[Position, Table], None] = lambda _position, _table: None,
         on_rename: Callable[[Position, Table], None] = lambda _position, _table: None,
     ) -> None:
         self.history = history
         self.index_changes: dict[Table, Position] = {}
+        self._on_create = on_create
         self._on_rename = on_rename
         self._fold = folding(case_sensitive)
         self._captures = captures
@@ -221,6 +224,7 @@ class SchemaTracker:
         name = self._name(statement.tables[0])
         if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
             return  # logged although possibly nothing was created
+        self._on_create(ddl.end, name)
         try:
             schema = parse_create_table(
                 ddl.logged.text,

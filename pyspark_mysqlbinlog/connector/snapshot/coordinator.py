@@ -33,6 +33,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     note_read,
     record_high_watermark,
     reload_tables,
+    without_snapshot,
 )
 from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
@@ -159,8 +160,7 @@ class SnapshotCoordinator:
             exists=self._exists,
         )
         if state is None:
-            # No snapshot so far: all existing tables are complete.
-            state = advance(SnapshotState(), history, position, captures, ())
+            state = without_snapshot(history, position, captures)
         again = options.reload_filter(self._case_sensitive)
         state = reload_tables(
             state,
@@ -187,12 +187,14 @@ class SnapshotCoordinator:
         history: SchemaHistory,
         start: Position,
         position: Position,
+        *,
+        created: Collection[Table],
         renamed: Collection[Table],
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after its binlog, or None; see `advance`.
 
         start, position : of the batch.
-        renamed : tables that got their names in it.
+        created, renamed : tables that got their names in it.
         """
         captures = self._tables.captures
         if any(captures(*table) for table in renamed):
@@ -200,7 +202,7 @@ class SnapshotCoordinator:
         if self.unknown_rows is None:
             if state is None:
                 return None
-            followed = advance(state, history, position, captures, renamed)
+            followed = advance(state, history, position, captures, created=created, unknown=renamed)
             if not self._options.can_fail_over:
                 return followed
             # A mirror may read the rest of such a table again (snapshotWhere).
@@ -215,7 +217,7 @@ class SnapshotCoordinator:
         }
         if state is None and not lost and not any(captures(*table) for table in renamed):
             return None
-        state = state or SnapshotState()
+        state = state or without_snapshot(history, position, captures)
         if lost:
             self._planner.forget()
         for table in sorted(lost):
@@ -223,7 +225,9 @@ class SnapshotCoordinator:
         pending = {load.table for load in state.pending}
         kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
-        followed = advance(state, history, position, captures, {*lost, *renamed})
+        followed = advance(
+            state, history, position, captures, created=created, unknown={*lost, *renamed}
+        )
         return replace(followed, invalidated_at=kept)
 
     def next_sequence(self, state: SnapshotState | None, begin: Position) -> SnapshotState | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -59,7 +60,8 @@ class FileSnapshot:
                 f"option path: {names} got a captured name up to {boundary.position}, and its"
                 " existing rows must be snapshotted; continue on the server (option host)"
             )
-        return state.without_batch()
+        created = tail.created(start, boundary.position)
+        return replace(state.without_batch(), completed=state.completed.union(created))
 
     def next_sequence(self, *_: object) -> NoReturn:
         """Never called: files are one sequence."""

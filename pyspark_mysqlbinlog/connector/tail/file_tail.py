@@ -118,6 +118,7 @@ class FileTail(LogTail):
             self._captures,
             self._watch,
             self.buffer,
+            on_create=self._note_creation,
             on_rename=self._note_rename,
             first_needed=self._first_needed,
         )
@@ -214,6 +215,7 @@ class _Schemas:
         watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
+        on_create: Callable[[Position, Table], None],
         on_rename: Callable[[Position, Table], None],
         first_needed: Callable[[Position], Position],
     ) -> None:
@@ -221,7 +223,9 @@ class _Schemas:
         self._buffer = buffer
         self._first_needed = first_needed
         self.is_mariadb = False
-        self._tracker = SchemaTracker(history, captures, case_sensitive=True, on_rename=on_rename)
+        self._tracker = SchemaTracker(
+            history, captures, case_sensitive=True, on_create=on_create, on_rename=on_rename
+        )
 
     @property
     def history(self) -> SchemaHistory:

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 __all__ = ["LogTail", "SupersededError"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+_Named = dict[tuple[Position, Table], None]
 
 
 class SupersededError(MySQLBinlogError):
@@ -71,8 +72,9 @@ class LogTail(ABC):
         self._operations = operations
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
         self._counter = RowCounter() if count_rows else None
-        # Captured tables by the position after the statement that gave them their names.
-        self._renamed: dict[tuple[Position, Table], None] = {}
+        # Captured tables with the position after the statement that gave them their names.
+        self._created: _Named = {}
+        self._renamed: _Named = {}
 
     @property
     @abstractmethod
@@ -95,15 +97,20 @@ class LogTail(ABC):
         walk = self._walk
         return self._start.position if walk is None else walk.scanned
 
-    def renamed(self, start: Position, end: Position) -> frozenset[Table]:
-        """Return captured tables that got their names after `start`, up to `end`, by a rename.
+    def created(self, start: Position, end: Position) -> frozenset[Table]:
+        """Return captured tables that were created after `start`, up to `end`.
 
         Call it in binlog order: it drops everything before `start`.
         """
-        # The tail's thread may add entries concurrently.
-        for place in [place for place in tuple(self._renamed) if place[0] <= start]:
-            del self._renamed[place]
-        return frozenset(table for position, table in tuple(self._renamed) if position <= end)
+        return _named_between(self._created, start, end)
+
+    def renamed(self, start: Position, end: Position) -> frozenset[Table]:
+        """Return captured tables that got their names by a rename; see `created`."""
+        return _named_between(self._renamed, start, end)
+
+    def _note_creation(self, position: Position, table: Table) -> None:
+        if self._captures(*table):
+            self._created[position, table] = None
 
     def _note_rename(self, position: Position, table: Table) -> None:
         if self._captures(*table):
@@ -156,3 +163,10 @@ class LogTail(ABC):
             scanner.forget_maps()
         # From now on the scan may pass similar events.
         scanner.learn(found)
+
+
+def _named_between(named: _Named, start: Position, end: Position) -> frozenset[Table]:
+    # The tail's thread may add entries concurrently.
+    for place in [place for place in tuple(named) if place[0] <= start]:
+        del named[place]
+    return frozenset(table for position, table in tuple(named) if position <= end)

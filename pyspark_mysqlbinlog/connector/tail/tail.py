@@ -230,6 +230,7 @@ class Tail(LogTail):
                 self._watch,
                 self.buffer,
                 case_sensitive=case_sensitive,
+                on_create=self._note_creation,
                 on_rename=self._note_rename,
                 on_statement=self._on_statement,
                 first_needed=self._first_needed,
@@ -307,6 +308,7 @@ class _Schemas:
         buffer: LogBuffer,
         *,
         case_sensitive: bool,
+        on_create: Callable[[Position, Table], None],
         on_rename: Callable[[Position, Table], None],
         on_statement: OnStatement | None,
         first_needed: Callable[[Position], Position],
@@ -324,6 +326,7 @@ class _Schemas:
             case_sensitive=case_sensitive,
             complete=Grants.ask(client, case_sensitive=case_sensitive).sees_all_of,
             explicit_timestamps=explicit_timestamps(client),
+            on_create=on_create,
             on_rename=on_rename,
         )
 

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError
 
 pytestmark = pytest.mark.one_server
 
@@ -188,6 +188,45 @@ def test_created_table_is_not_snapshotted_but_renamed_one_is(
     more = query.rows()
     assert Counter(row["op"] for row in more) == {"r": 10}
     assert_in_sync(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO {t} (id) VALUES (9001)", "ALTER TABLE {t} ADD c INT"]
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_table_that_becomes_visible_later_is_snapshotted(
+    any_server: Server, database: str, queries: list[Query], change: str, restarts: bool
+) -> None:
+    """Its rows from before are not in the binlog that the stream reads."""
+    user, table = "reader_later", f"{database}.t"
+    any_server.execute(
+        f"CREATE USER {user}@'%' IDENTIFIED BY 'secret'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO {user}@'%'",
+        f"GRANT SELECT ON {database}.u TO {user}@'%'",
+    )
+    try:
+        query = new_query(any_server, database, queries, user=user, password="secret").start()
+        assert len(query.rows()) == 10
+        if restarts:
+            any_server.execute(change.format(t=table), f"DELETE FROM {table} WHERE id = 1")
+            with pytest.raises(UnknownSchemaError, match="GRANT SELECT"):
+                query.rows()
+            query.stop()
+        any_server.execute(f"GRANT SELECT ON {table} TO {user}@'%'")
+        if restarts:
+            query.start()
+        else:
+            any_server.execute(change.format(t=table))
+        rows = query.rows()
+        any_server.execute(f"UPDATE {table} SET a = -1 WHERE id < 10")
+        rows += query.rows()
+    finally:
+        query.stop()
+        any_server.execute(f"DROP USER {user}@'%'")
+    columns = COLUMNS if "INSERT" in change else (*COLUMNS, "c")
+    assert len(loaded(rows, table)) >= 2999
+    assert applied(rows, table) == select_json(any_server, table, *columns)
+    assert not [row for row in rows if row["table"] == "u"]
 
 
 def test_each_reload_id_runs_once(any_server: Server, database: str, queries: list[Query]) -> None:

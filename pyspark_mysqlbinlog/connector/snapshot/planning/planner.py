@@ -214,6 +214,8 @@ class ChunkPlanner:
             planned = self._query(partial(self._next_chunk, load, most, wait_until_visible))
             if planned is None:
                 LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
+                # In the binlog it exists until the DROP.
+                completed.add(load.table)
                 continue
             if planned.chunk is not None:
                 if not planned.chunk.key and limits.sub_batches > 1:

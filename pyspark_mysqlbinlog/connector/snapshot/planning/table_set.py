@@ -1,9 +1,11 @@
 """The tables that a snapshot must read, as the query's tables come and go.
 
 A table that exists when a snapshot begins is read. One that is created later is not: all of its
-rows are in the binlog. One that gets a captured name by RENAME is read, because its rows were
-logged under another name or as those of an uncaptured table (gh-ost and pt-osc end this way). One
-that is dropped, or no longer captured, is forgotten, and read when it returns.
+rows are in the binlog. One that becomes known otherwise is read: it existed before, but the account
+had no grants on it, or information_schema omitted it because an ALTER TABLE was replacing its files
+(MySQL 5.7 and earlier, MariaDB). One that gets a captured name by RENAME is read, because its rows
+were logged under another name or as those of an uncaptured table (gh-ost and pt-osc end this way).
+One that is dropped, or no longer captured, is forgotten, and read when it returns.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ __all__ = [
     "note_read",
     "record_high_watermark",
     "reload_tables",
+    "without_snapshot",
 ]
 
 
@@ -44,6 +47,13 @@ def begin_load(
     return SnapshotState(
         pending=tuple(map(TableSnapshotState, _there(history, position, captures)))
     )
+
+
+def without_snapshot(
+    history: SchemaHistory, position: Position, captures: Callable[[str, str], bool]
+) -> SnapshotState:
+    """Return the state of a stream that began without a snapshot: existing tables are complete."""
+    return SnapshotState(completed=frozenset(_there(history, position, captures)))
 
 
 def check_conditions(
@@ -112,6 +122,8 @@ def advance(
     history: SchemaHistory,
     position: Position,
     captures: Callable[[str, str], bool],
+    *,
+    created: Collection[Table],
     unknown: Collection[Table],
 ) -> SnapshotState:
     """Return the state at the end of a batch that begins at `state`, without chunks of its own.
@@ -119,15 +131,16 @@ def advance(
     Parameters
     ----------
     history, position : where the batch ends.
+    created : tables that were created in this batch.
     unknown : tables that got their names in this batch, and others whose rows are unknown.
     """
     there = set(_there(history, position, captures))
     pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
     left = {load.table for load in pending}
-    # A table that did not exist before was created: its rows are in the binlog.
-    completed = frozenset(there - left)
+    completed = state.completed.union(created) & there - left
+    found = there - left - completed
     state = replace(state.without_batch(), completed=completed, pending=pending)
-    return state.reading_again([table for table in sorted(unknown) if table in there])
+    return state.reading_again(sorted(found.union(unknown) & there))
 
 
 def altered_tables(

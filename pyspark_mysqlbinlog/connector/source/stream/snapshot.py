@@ -159,8 +159,15 @@ class StreamSnapshot:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
             return None
-        renamed = tail.renamed(start, boundary.position)
-        return self._the_load().advanced(state, boundary.history, start, boundary.position, renamed)
+        end = boundary.position
+        return self._the_load().advanced(
+            state,
+            boundary.history,
+            start,
+            end,
+            created=tail.created(start, end),
+            renamed=tail.renamed(start, end),
+        )
 
     def next_sequence(
         self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     note_read,
     record_high_watermark,
     reload_tables,
+    without_snapshot,
 )
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -83,14 +84,24 @@ def test_snapshot_after_a_binlog_gap_restarts_unfinished_tables(
     assert found == expected
 
 
-def test_created_table_counts_as_completed() -> None:
+def test_created_table_is_complete_and_one_that_was_unknown_is_read() -> None:
     state = SnapshotState(frozenset({A}))
-    assert advance(state, history(A, B), LATER, all_of_shop, ()).completed == {A, B}
+    followed = advance(
+        state, history(A, B, C), LATER, all_of_shop, created={B, ("shop", "gone")}, unknown=()
+    )
+    assert followed == SnapshotState(frozenset({A, B}), pending(C))
+
+
+def test_existing_tables_are_complete_in_a_stream_without_a_snapshot() -> None:
+    known = history(A, B).without(LATER, *B, "dropped", gone=True)
+    found = without_snapshot(known, LATER, all_of_shop)
+    assert found == SnapshotState(frozenset({A}))
+    assert advance(found, known, LATER, all_of_shop, created=(), unknown=()) == found
 
 
 def test_renamed_table_is_read_even_if_its_name_was_completed() -> None:
     state = SnapshotState(frozenset({A}))
-    followed = advance(state, history(A, B), LATER, all_of_shop, {A, B})
+    followed = advance(state, history(A, B), LATER, all_of_shop, created=(), unknown={A, B})
     assert followed == SnapshotState(pending=pending(A, B))
 
 
@@ -98,24 +109,27 @@ def test_table_renamed_during_its_snapshot_is_read_from_the_beginning() -> None:
     state = SnapshotState(
         pending=(TableSnapshotState(A, "k", ("5",), ("9",)), TableSnapshotState(B))
     )
-    followed = advance(state, history(A, B), LATER, all_of_shop, {A})
+    followed = advance(state, history(A, B), LATER, all_of_shop, created=(), unknown={A})
     assert followed.pending == pending(B, A)
 
 
 def test_dropped_table_is_removed_from_the_snapshot() -> None:
     known = history(A, B).without(LATER, *A, "dropped", gone=True)
     state = SnapshotState(frozenset({B}), pending(A))
-    assert advance(state, known, LATER, all_of_shop, ()) == SnapshotState(frozenset({B}))
+    assert advance(state, known, LATER, all_of_shop, created=(), unknown=()) == SnapshotState(
+        frozenset({B})
+    )
 
 
 def test_pending_table_missing_from_the_history_stays_pending() -> None:
     state = SnapshotState(pending=pending(A, B))
-    assert advance(state, history(B), LATER, all_of_shop, ()).pending == pending(A, B)
+    followed = advance(state, history(B), LATER, all_of_shop, created=(), unknown=())
+    assert followed.pending == pending(A, B)
 
 
 def test_chunks_of_a_batch_are_cleared_for_the_next_batch() -> None:
     state = SnapshotState(pending=pending(A), chunks=(Chunk(A),), rows=7)
-    assert advance(state, history(A), LATER, all_of_shop, ()) == SnapshotState(
+    assert advance(state, history(A), LATER, all_of_shop, created=(), unknown=()) == SnapshotState(
         pending=pending(A), rows=7
     )
 
