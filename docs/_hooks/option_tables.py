@@ -54,7 +54,7 @@ _GROUPS = {
         "maxConnections",
     ),
     "schema": ("schemaEvolutionMode", "onUnknownSchema", "schemaDdl"),
-    "files": ("path",),
+    "files": ("path", "lowerCaseTableNames"),
 }
 
 # The first words of what an option expects -> the name of its type.
@@ -77,6 +77,7 @@ _TYPES = {
 _READS = {
     "all": "all",
     "servers": "server",
+    "files": "files",
     "streams": "stream",
     "batch reads": "batch",
 }

@@ -19,9 +19,12 @@ fingerprint     identifies the binlog of the boundary: an object with the names 
                 `PositionFingerprint`; empty if unknown
 gap             only at the end of an empty batch after which changes are missing: FILE:POS where
                 the lost part of the binlog begins
+lower_case      only if the server stores the names of databases and tables in lower case
+                (`lower_case_table_names` is not 0): true; without it, names are case-sensitive
 ==============  ====================================================================================
 
-All names but `gap` are always present, in this order, so the same boundary is the same bytes.
+All names but the last two are always present, in this order, so the same boundary is the same
+bytes.
 Offsets compare by epoch, file number and pos.
 """
 
@@ -63,6 +66,8 @@ class Offset:
     tables : differs if the query captured other tables; empty if unknown.
     transforms : differs if the query masked other columns, or filtered other rows; empty if none.
     gap : if changes before the boundary are lost: where the lost part begins; otherwise empty.
+    lower_case : whether the server stores names of databases and tables in lower case; False if
+        unknown.
     """
 
     position: Position
@@ -77,6 +82,7 @@ class Offset:
     transforms: str = ""
     fingerprint: PositionFingerprint | None = None
     gap: str = ""
+    lower_case: bool = False
 
     @property
     def executed(self) -> GtidSet | None:
@@ -109,7 +115,9 @@ class Offset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what Spark stores as JSON: all names of the format above, in its order."""
-        more = {"gap": self.gap} if self.gap else {}
+        more: dict[str, Any] = {"gap": self.gap} if self.gap else {}
+        if self.lower_case:
+            more["lower_case"] = True
         return {
             "v": OFFSET_VERSION,
             "epoch": self.epoch,
@@ -183,6 +191,7 @@ class Offset:
             snapshot=value["snapshot"],
             fingerprint=_fingerprint(value, position),
             gap=_gap(value),
+            lower_case=_lower_case(value),
         )
 
 
@@ -191,6 +200,15 @@ def _gap(value: Mapping[str, Any]) -> str:
     if not isinstance(found, str):
         raise OffsetError(
             f"the offset's 'gap' is {found!r}, expected str; the checkpoint is damaged"
+        )
+    return found
+
+
+def _lower_case(value: Mapping[str, Any]) -> bool:
+    found = value.get("lower_case", False)
+    if not isinstance(found, bool):
+        raise OffsetError(
+            f"the offset's 'lower_case' is {found!r}, expected bool; the checkpoint is damaged"
         )
     return found
 

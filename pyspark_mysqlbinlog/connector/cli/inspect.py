@@ -67,6 +67,15 @@ def inspect(
     ] = None,
     password_file: PasswordFile = None,
     option: ConnectionOptions = None,
+    lower_case_table_names: Annotated[
+        bool,
+        typer.Option(
+            "--lower-case-table-names",
+            help="The files are those of a server with lower_case_table_names=1: names in"
+            " statements and in --tables match in any case. With --host, the server is asked.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = False,
     tables: ShownTables = None,
     start_position: Annotated[
         int,
@@ -150,6 +159,7 @@ def inspect(
     Each event is one line. Columns have names if the binlog contains the CREATE TABLE or full
     metadata, or if a server is read; otherwise they are @1, @2, ….
     """
+
     prepare_streams(writes_utf8=json_lines)
     try:
         server = None
@@ -158,10 +168,17 @@ def inspect(
             check_applied("inspect", option, instead=_FLAGS)
         elif user or password_file or option:
             raise OptionError("--user, --password-file and --option need --host")
+        if host is not None and lower_case_table_names:
+            raise OptionError(
+                "--lower-case-table-names is for files, and with --host the server is asked:"
+                " remove it"
+            )
         selection = _selection(start_datetime, stop_datetime, include_gtids, exclude_gtids)
         if host is None and not files:
             raise OptionError("no log is given: name binlog files, or a server with --host")
-        source = _source(files or [], server, start_position)
+        source = _source(
+            files or [], server, start_position, case_sensitive=not lower_case_table_names
+        )
         if tables is not None:
             selection = _of_tables(selection, tables, source)
     except MySQLBinlogError as error:
@@ -194,11 +211,13 @@ def _show_notes(source: Source) -> None:
         typer.echo(note, err=True)
 
 
-def _source(files: list[str], server: dict[str, str] | None, start: int) -> Source:
+def _source(
+    files: list[str], server: dict[str, str] | None, start: int, *, case_sensitive: bool
+) -> Source:
     from pyspark_mysqlbinlog.connector.inspection.sources import BinlogFiles, ServerBinlog
 
     if server is None:
-        return BinlogFiles(files, start)
+        return BinlogFiles(files, start, case_sensitive=case_sensitive)
     from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
     return ServerBinlog(parse_options(server).server_settings(), files, start)

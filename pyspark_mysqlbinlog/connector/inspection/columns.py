@@ -17,6 +17,7 @@ from functools import partial
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
@@ -64,7 +65,7 @@ class Columns:
     position : (file, pos) -> position in the order of the log.
     history : known at the start, of a server.
     follows : whether the log's DDL is followed.
-    case_sensitive, explicit_timestamps : see SchemaTracker.
+    case_sensitive, explicit_timestamps, letter_case : see SchemaTracker.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Columns:
         follows: bool = True,
         case_sensitive: bool = True,
         explicit_timestamps: bool = False,
+        letter_case: LetterCaseCheck | None = None,
     ) -> None:
         self._position = position
         self._follows = follows
@@ -83,6 +85,7 @@ class Columns:
             captures=lambda *_: True,
             case_sensitive=case_sensitive,
             explicit_timestamps=explicit_timestamps,
+            letter_case=letter_case,
         )
         self._no_create = _NO_CREATE.format("before")
         self._begin(history or SchemaHistory())

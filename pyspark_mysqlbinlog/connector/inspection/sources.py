@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.start_point import pack_position
 from pyspark_mysqlbinlog.connector.options.values import PlaceInBinlog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     binlog_files,
@@ -107,9 +108,12 @@ class BinlogFiles:
     ----------
     paths : files, globs or folders, local or in an object store.
     start : position in the first file.
+    case_sensitive : see SchemaTracker.
     """
 
-    def __init__(self, paths: Sequence[str], start: int = FIRST_EVENT) -> None:
+    def __init__(
+        self, paths: Sequence[str], start: int = FIRST_EVENT, *, case_sensitive: bool = True
+    ) -> None:
         found = [path for each in paths for path in FileLog.find(each).paths]
         names = tuple(binlog_name(located(path)) for path in found)
         if len(set(names)) != len(names):
@@ -121,7 +125,7 @@ class BinlogFiles:
         self.notes: list[str] = []
         self.gaps: set[str] = set()
         # The files do not contain it.
-        self.case_sensitive = True
+        self.case_sensitive = case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
         start = self._start
@@ -165,7 +169,9 @@ class BinlogFiles:
         return self._log.position(file, pos)
 
     def columns(self) -> Columns:
-        return Columns(self.position)
+        # Without an option, a table that may have been altered under another spelling is unknown.
+        check = LetterCaseCheck(lambda *_: False) if self.case_sensitive else None
+        return Columns(self.position, case_sensitive=self.case_sensitive, letter_case=check)
 
     def scanned(self) -> tuple[ScannedLog, Sequence[Position]]:
         first, *others = self._log.begins()

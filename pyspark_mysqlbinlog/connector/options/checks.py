@@ -60,13 +60,13 @@ def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str
         raise OptionError("option host is missing: set host for a server, or path for files")
     if options.host is not None and options.path is not None:
         raise OptionError("options host and path cannot be combined: remove one of them")
-    if options.path is not None:
-        for name, kind in reads.items():
-            if name in texts and kind == "servers":
-                raise OptionError(
-                    f"option {name} is for servers and has no effect with path: remove it"
-                )
-    elif options.user is None:
+    others, given = ("servers", "path") if options.path is not None else ("files", "host")
+    for name, kind in reads.items():
+        if name in texts and kind == others:
+            raise OptionError(
+                f"option {name} is for {others} and has no effect with {given}: remove it"
+            )
+    if options.path is None and options.user is None:
         raise OptionError("option user is missing: host needs an account")
     if options.password is not None and options.password_file is not None:
         raise OptionError("options password and passwordFile cannot be combined: remove one")

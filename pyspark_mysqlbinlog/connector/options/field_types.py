@@ -34,6 +34,7 @@ __all__ = [
     "Fraction",
     "Hosts",
     "JsonType",
+    "LowerCaseTableNames",
     "Number",
     "OnUnknownSchema",
     "Operations",
@@ -92,6 +93,7 @@ SslMode = Annotated[
     Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"],
     _choice("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"),
 ]
+LowerCaseTableNames = Annotated[Literal["0", "1"], _choice("0", "1")]
 Payload = Annotated[Literal["json", "struct", "variant"], _choice("json", "struct", "variant")]
 EvolutionMode = Annotated[
     Literal["addNewColumns", "rescue", "failOnNewColumns", "none"],
@@ -111,7 +113,7 @@ ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
 # The reads that an option is for. Other reads reject it, with one exception: a batch read of a
 # server ignores options of streams. They only tune and never decide which rows are returned, so
 # one set of options works for both.
-_Reads = Literal["all", "servers", "streams", "batch reads"]
+_Reads = Literal["all", "servers", "files", "streams", "batch reads"]
 
 
 def option(

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.connector.options.field_types import (
     Fraction,
     Hosts,
     JsonType,
+    LowerCaseTableNames,
     Number,
     OnUnknownSchema,
     Operations,
@@ -110,6 +111,16 @@ class OptionFields(BaseModel):
         "Binlog file, glob or folder, instead of a server. It must be readable under this name"
         " on driver and executors, or be a URL that fsspec reads (extra `fsspec`). A stream follows"
         " files that are added, and that grow",
+    )
+    lower_case_table_names: LowerCaseTableNames | None = option(
+        None,
+        "",
+        "0 or 1",
+        "The variable `lower_case_table_names` of the server that wrote the files at `path`: with"
+        " `1`, names of databases and tables match in any case, and rows have them in lower case."
+        " Default: as the checkpoint records, otherwise `0`, unless a statement in the files shows"
+        " a contradiction: then the read stops. A server (`host`) is asked",
+        reads="files",
     )
     tables: Text | None = option(
         None,

@@ -42,7 +42,13 @@ class Options(OptionFields):
     # Which of the servers that `host` names is read; empty if any.
     _server_uuid: str = PrivateAttr("")
 
-    # Only the server shows whether table names are case-sensitive: every method takes it.
+    # Only the server shows whether table names are case-sensitive: every method takes it. Files do
+    # not contain it.
+
+    @property
+    def files_are_case_sensitive(self) -> bool:
+        """Whether the server that wrote the files at `path` distinguishes table names by case."""
+        return self.lower_case_table_names != "1"
 
     def table_filter(self, case_sensitive: bool) -> TableFilter:
         """Parse `tables` and `excludeTables`; see TableFilter.parse."""
@@ -160,6 +166,15 @@ class Options(OptionFields):
         bound = self.model_copy()
         bound._server_uuid = server_uuid
         return bound
+
+    def for_files(self, *, case_sensitive: bool) -> Options:
+        """Return these options for files of which a checkpoint records what the server does.
+
+        case_sensitive : whether it distinguishes table names by case.
+        """
+        if self.path is None or case_sensitive or not self.files_are_case_sensitive:
+            return self
+        return self.model_copy(update={"lower_case_table_names": "1"})
 
     def server_settings(self) -> ServerSettings:
         """Return how to connect to the server; OptionError if these options are for files."""

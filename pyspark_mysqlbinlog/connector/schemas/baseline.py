@@ -14,7 +14,7 @@ with DDL in (P1, P2] are left out; so are the default charsets of databases with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from time import sleep
 
@@ -51,6 +51,8 @@ Captures = Callable[[str, str], bool]
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _MAX_TRIES = 30
+# What changes tables, apart from rows events.
+_CHANGES = DDL_KINDS | {StatementKind.TRUNCATE, StatementKind.DML}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +228,19 @@ def history_of_log(log: ScannedLog, start: Position, captures: Captures) -> Sche
 
 
 def advance(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
-    """Make trackers follow the log's DDL from `start` to its end."""
-    for ddl in _ddl(log, start, None):
+    """Make trackers follow the log's DDL from `start` to its end, and see its other changes."""
+    for ddl in _ddl(log, start, None, _CHANGES):
         for tracker in trackers:
             tracker.follow(ddl.event, ddl.logged, ddl.end)
 
 
-def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Ddl]:
-    """Yield the DDL statements that begin in [start, end)."""
+def _ddl(
+    log: ScannedLog,
+    start: Position,
+    end: Position | None,
+    kinds: Collection[StatementKind] = DDL_KINDS,
+) -> Iterator[_Ddl]:
+    """Yield the statements of some kinds that begin in [start, end)."""
     if end is not None and start >= end:
         return
     # The version of the server that wrote a file, not of the current one. In the middle of a file
@@ -248,7 +255,7 @@ def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Dd
             if version is None:
                 version = versions[event.file] = log.server_version(event.file)
             logged = LoggedStatement.read(event.body, version)
-            if logged.statement.kind in DDL_KINDS:
+            if logged.statement.kind in kinds:
                 yield _Ddl(event, logged, here._replace(pos=event.end))
         elif event.type == _FORMAT_DESCRIPTION:
             versions[event.file] = parse_server_version(event.body)

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import advance
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.schemas.table_maps import table_maps
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
@@ -60,6 +61,8 @@ def history_without_server(
     start: Position,
     captures: Captures,
     *,
+    case_sensitive: bool = True,
+    letter_case: LetterCaseCheck | None = None,
     for_stream: bool = False,
 ) -> SchemaHistory:
     """Return the schema history from a log's DDL alone, from `start` to its end.
@@ -67,14 +70,21 @@ def history_without_server(
     Parameters
     ----------
     seeded : the log preceded by the statements of schemaDdl; the log itself without.
+    case_sensitive, letter_case : see SchemaTracker.
     for_stream : rows that are not in the log yet follow, also of tables that are renamed then: all
         tables are returned, and a guess counts only if it is proven.
 
     A table that depends on a database's charset that is neither known nor proven is unknown.
     """
-    guessed = SchemaTracker(SchemaHistory(), captures, case_sensitive=True, server_default=True)
-    otherwise = _OtherwiseTracker(
-        SchemaHistory(), captures, case_sensitive=True, server_default=True
+    guessed, otherwise = (
+        tracker(
+            SchemaHistory(),
+            captures,
+            case_sensitive=case_sensitive,
+            letter_case=letter_case,
+            server_default=True,
+        )
+        for tracker in (SchemaTracker, _OtherwiseTracker)
     )
     advance(seeded, start, guessed, otherwise)
     doubts = _Doubts(guessed.history, otherwise.history)

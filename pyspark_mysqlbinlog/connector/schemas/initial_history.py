@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.inherited_charsets import history_without_server
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns, hidden_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.schemas.transform_check import check_transforms
@@ -24,7 +25,13 @@ from pyspark_mysqlbinlog.names import Table, fold, table_folding
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "history_of_files"]
+__all__ = [
+    "check_columns",
+    "check_columns_of_options",
+    "check_named_tables",
+    "history_for_other_tables",
+    "history_of_files",
+]
 
 
 def history_of_files(log: FileLog, options: Options, *, for_stream: bool = False) -> SchemaHistory:
@@ -33,9 +40,18 @@ def history_of_files(log: FileLog, options: Options, *, for_stream: bool = False
     for_stream : see `history_without_server`.
     """
     begin = log.begins()[0]
-    captures = options.table_filter(True).captures
+    case_sensitive = options.files_are_case_sensitive
+    captures = options.table_filter(case_sensitive).captures
     seed = seeded(log, begin, options.schema_ddl)
-    return history_without_server(seed, log, begin, captures, for_stream=for_stream)
+    return history_without_server(
+        seed,
+        log,
+        begin,
+        captures,
+        case_sensitive=case_sensitive,
+        letter_case=LetterCaseCheck.of(options),
+        for_stream=for_stream,
+    )
 
 
 def history_for_other_tables(
@@ -77,8 +93,7 @@ def history_for_other_tables(
         history = history.merged(found)
         hidden = partial(hidden_tables, client, tables)
         check_named_tables(tables, history, case_sensitive, hidden)
-    check_columns(options.column_filter(case_sensitive), history, case_sensitive)
-    check_transforms(options, history, case_sensitive)
+    check_columns_of_options(options, history, case_sensitive)
     return history
 
 
@@ -104,6 +119,17 @@ def check_named_tables(
                 " created later",
                 table=f"{database}.{table}",
             )
+
+
+def check_columns_of_options(
+    options: Options, history: SchemaHistory, case_sensitive: bool
+) -> None:
+    """Check the columns that `excludeColumns`, masks and row filters name.
+
+    Raises OptionError, as `check_columns` and `check_transforms` do.
+    """
+    check_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    check_transforms(options, history, case_sensitive)
 
 
 def check_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:

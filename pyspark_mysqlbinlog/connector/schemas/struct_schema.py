@@ -39,19 +39,19 @@ def read_payload_type(options: Options) -> StructType:
     Raises UnknownTableError for a table that does not exist.
     """
     if options.path is not None:
-        tables = options.table_filter(True)
+        case_sensitive = options.files_are_case_sensitive
+        tables = options.table_filter(case_sensitive)
         log = FileLog.open(options.path)
         history = history_of_files(log, options)
+        literals = [*map(table_folding(case_sensitive), tables.literals)]
         named = {
-            name: schema
-            for name in tables.literals
-            if (schema := _last_known(history, *name)) is not None
+            name: schema for name in literals if (schema := _last_known(history, *name)) is not None
         }
-        unnamed = [name for name in tables.literals if name not in named]
+        unnamed = [name for name in literals if name not in named]
         named |= described_tables(log, log.begins()[0], unnamed)
-        schemas = [named.get(name) or _last_of(history, *name) for name in tables.literals]
-        columns = options.column_filter(True)
-        schemas = _masked(options, schemas, True)
+        schemas = [named.get(name) or _last_of(history, *name) for name in literals]
+        columns = options.column_filter(case_sensitive)
+        schemas = _masked(options, schemas, case_sensitive)
         return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
     with initial_retry()(ReplicaClient.connect, settings) as client:

@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version, is_dropped
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.decoder.sql.alter.apply import apply_alter
 from pyspark_mysqlbinlog.decoder.sql.alter.clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
@@ -88,6 +89,7 @@ class SchemaTracker:
     server_default : assume the charset of the session's collation_server for a database whose
         CREATE is not in the log (see inherited_charsets.py, which verifies it).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
+    letter_case : checks names in statements, if `case_sensitive` is only assumed.
     on_create, on_rename : called for each table that is created, and for each rename, with the
         position after the statement and the new name.
 
@@ -107,6 +109,7 @@ class SchemaTracker:
         complete: Callable[[str], bool] | None = None,
         server_default: bool = False,
         explicit_timestamps: bool = False,
+        letter_case: LetterCaseCheck | None = None,
         on_create: Callable[[Position, Table], None] = lambda _position, _table: None,
         on_rename: Callable[[Position, Table], None] = lambda _position, _table: None,
     ) -> None:
@@ -119,6 +122,7 @@ class SchemaTracker:
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
         self._explicit_timestamps = explicit_timestamps
+        self._letter_case = letter_case
         # Databases all of whose tables are in this log: it has their CREATE, or their DROP.
         self._whole: set[str] = set()
         # Existing databases whose charset is in the log but not known here.
@@ -126,16 +130,28 @@ class SchemaTracker:
         self._pruned = history
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
-        """Apply a DDL statement; its effect is valid from `end` on."""
+        """Apply a DDL statement; its effect is valid from `end` on.
+
+        OptionError if `letter_case` raises it, also for a TRUNCATE or DML, which have no effect.
+        """
         statement = logged.statement
         kind = statement.kind
+        begin = end._replace(pos=event.start)
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
-        if kind is _KIND.TRUNCATE:
+        others: list[Table] = []
+        if self._letter_case is not None:
+            others = self._letter_case.other_spellings(self.history, begin, event, logged)
+        if kind is _KIND.TRUNCATE or kind is _KIND.DML:
             return
         if self._explicit_timestamps:
             context = replace(logged.context, explicit_defaults_for_timestamp=True)
             logged = replace(logged, context=context)
-        ddl = _Ddl(logged, end._replace(pos=event.start), end, uses_temporary)
+        ddl = _Ddl(logged, begin, end, uses_temporary)
+        for name in others:
+            ddl.states[name] = UnknownSchema(
+                f"{ddl.place}, names it in another case, and whether names are case-sensitive is"
+                " not given (option lowerCaseTableNames)"
+            )
         if logged.query.error_code not in (0, _UNKNOWN_TABLE):
             self._failed(ddl)
         elif statement.database is not None:

@@ -46,8 +46,8 @@ def wait_until_ddl_is_visible(
     """Wait until information_schema shows the DDL that is in the binlog now.
 
     One query with PROCESS. Otherwise one for each captured table, which waits for its metadata
-    lock. That does not find ALTER DATABASE, CREATE TABLE … SELECT, and the RENAME of a table that is
-    not captured or that the account cannot see.
+    lock. That does not find ALTER DATABASE, CREATE TABLE … SELECT, and the RENAME of a table that
+    is not captured or that the account cannot see.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -42,6 +42,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.initial_history import (
     check_columns,
+    check_columns_of_options,
     check_named_tables,
     history_of_files,
 )
@@ -62,6 +63,7 @@ from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
 from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.errors import FailoverError, InvalidPositionError, OptionError
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = [
@@ -108,6 +110,7 @@ class ResolvedStart:
             self.history.from_position(self.position).until(END_OF_SEQUENCE).pack(),
             fingerprint=self.fingerprint,
             gtid=None if self.executed is None else str(self.executed),
+            lower_case=not self.facts.case_sensitive,
         )
 
     def load(self, captures: Callable[[str, str], bool]) -> SnapshotState:
@@ -271,7 +274,8 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
     """Read the files once for their DDL."""
     log = FileLog.open(str(options.path), is_numbered=streaming)
     place = options.place_to_start(streaming=streaming)
-    tables = options.table_filter(True)
+    case_sensitive = options.files_are_case_sensitive
+    tables = options.table_filter(case_sensitive)
     match place:
         case ExecutedGtids():
             raise _not_of_files()
@@ -289,17 +293,21 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
     history = history_of_files(log, options, for_stream=streaming)
     if options.on_unknown_schema == "fail":
         # Otherwise rows need no definition, and no definition shows that a table exists.
-        begin = log.begins()[0]
-        check_named_tables(tables, history, True, lambda names: described_tables(log, begin, names))
-    check_columns(options.column_filter(True), history, True)
-    check_transforms(options, history, True)
+        folded = table_folding(case_sensitive)
+
+        def described(names: Collection[Table]) -> Collection[Table]:
+            found = described_tables(log, log.begins()[0], [*map(folded, names)])
+            return [name for name in names if folded(name) in found]
+
+        check_named_tables(tables, history, case_sensitive, described)
+    check_columns_of_options(options, history, case_sensitive)
     found = ResolvedStart(
         log,
         position,
         log.end(),
         history,
         "",
-        ServerFacts(True, log.server_version(position.file)),
+        ServerFacts(case_sensitive, log.server_version(position.file)),
         log.sizes(),
     )
     if not streaming:
@@ -311,7 +319,7 @@ def start_of_files(options: Options, *, streaming: bool = False) -> ResolvedStar
             file=position.file,
             position=position.pos,
         )
-    tracker = SchemaTracker(history, tables.captures, case_sensitive=True)
+    tracker = SchemaTracker(history, tables.captures, case_sensitive=case_sensitive)
     # As the tail does.
     tracker.forget_before(position)
     return replace(

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.files.followed_files import FollowedFiles
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
@@ -52,6 +53,7 @@ class FileTail(LogTail):
 
     Parameters
     ----------
+    case_sensitive, letter_case : see SchemaTracker.
     patience : seconds to wait for a file that should be complete, or there, by now.
     Others : see LogTail.
     """
@@ -62,6 +64,8 @@ class FileTail(LogTail):
         *,
         start: BoundaryState,
         captures: Callable[[str, str], bool],
+        case_sensitive: bool = True,
+        letter_case: LetterCaseCheck | None = None,
         buffer: LogBuffer,
         patience: float,
         watch: SchemaGuard | None = None,
@@ -80,6 +84,8 @@ class FileTail(LogTail):
             end=end,
         )
         self._pattern = pattern
+        self._case_sensitive = case_sensitive
+        self._letter_case = letter_case
         self._patience = patience
         self._files: FollowedFiles | None = None
         # By the clock of `monotonic`.
@@ -112,12 +118,17 @@ class FileTail(LogTail):
             "",
             operations=self._operations,
             earlier_xa=self._find_prepared,
+            check_others=lambda event, logged: schemas.check_names(
+                event, logged, walk.boundary.position
+            ),
         )
         schemas = _Schemas(
             boundary.history,
             self._captures,
             self._watch,
             self.buffer,
+            case_sensitive=self._case_sensitive,
+            letter_case=self._letter_case,
             on_create=self._note_creation,
             on_rename=self._note_rename,
             first_needed=self._first_needed,
@@ -215,6 +226,8 @@ class _Schemas:
         watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
+        case_sensitive: bool,
+        letter_case: LetterCaseCheck | None,
         on_create: Callable[[Position, Table], None],
         on_rename: Callable[[Position, Table], None],
         first_needed: Callable[[Position], Position],
@@ -222,9 +235,15 @@ class _Schemas:
         self._watch = watch
         self._buffer = buffer
         self._first_needed = first_needed
+        self._letter_case = letter_case
         self.is_mariadb = False
         self._tracker = SchemaTracker(
-            history, captures, case_sensitive=True, on_create=on_create, on_rename=on_rename
+            history,
+            captures,
+            case_sensitive=case_sensitive,
+            letter_case=letter_case,
+            on_create=on_create,
+            on_rename=on_rename,
         )
 
     @property
@@ -234,6 +253,10 @@ class _Schemas:
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
         self._tracker.follow(event, logged, end)
         self._tracker.forget_before(self._first_needed(self._buffer.released_upto))
+
+    def check_names(self, event: Event, logged: LoggedStatement, boundary: Position) -> None:
+        if self._letter_case is not None:
+            self._letter_case.other_spellings(self.history, boundary, event, logged)
 
     def look_at(self, event: Event, boundary: Position) -> None:
         if self._watch is None:

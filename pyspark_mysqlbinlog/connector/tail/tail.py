@@ -213,15 +213,14 @@ class Tail(LogTail):
                 self._captures,
                 lambda: self.buffer.closed,
             )
+            routes = StatementRoutes(self._settings, self._captures, case_sensitive=case_sensitive)
             filtering = EventFilter(
                 self._captures,
                 boundary.pending_xa,
                 client.server_version,
                 operations=self._operations,
                 earlier_xa=lambda xid, commit: self._find_prepared(search, xid, commit),
-                check_others=StatementRoutes(
-                    self._settings, self._captures, case_sensitive=case_sensitive
-                ).check,
+                check_others=lambda _, logged: routes.check(logged),
             )
             schemas = _Schemas(
                 client,

@@ -23,6 +23,7 @@ the server writes them into a transaction of their own, which ends in COMMIT (me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.events.rows import STMT_END_FLAG
@@ -138,7 +139,8 @@ class EventFilter:
     earlier_xa : called with the xid and the event of an XA COMMIT that is not in `pending_xa`;
         returns where its captured rows are, or None if it has none. Without it, such a commit is
         an error.
-    check_others : called with a change in statement format that names no captured table.
+    check_others : called with the event of a change in statement format that names no captured
+        table.
 
     Attributes
     ----------
@@ -156,7 +158,7 @@ class EventFilter:
         *,
         operations: frozenset[str] = frozenset({"truncate"}),
         earlier_xa: Callable[[str, Event], PreparedXa | None] | None = None,
-        check_others: Callable[[LoggedStatement], None] | None = None,
+        check_others: Callable[[Event, LoggedStatement], None] | None = None,
     ) -> None:
         self._captures = captures
         self._check_others = check_others
@@ -336,7 +338,7 @@ class EventFilter:
             unsafe_events.check_incident(event)
         elif kind == _EXECUTE_LOAD_QUERY:
             logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
-            unsafe_events.check_statement(logged, self._captures, self._check_others)
+            self._check_statement(event, logged)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
             unsafe_events.check_unknown_event(event)
         return []
@@ -444,7 +446,7 @@ class EventFilter:
             # which emptied a MEMORY table at startup.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
-            unsafe_events.check_statement(logged, self._captures, self._check_others)
+            self._check_statement(event, logged)
         elif kind is _KIND.UNKNOWN:
             unsafe_events.check_unknown_statement(logged)
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
@@ -456,6 +458,10 @@ class EventFilter:
         if is_alone:
             self._forget()
         return kept
+
+    def _check_statement(self, event: Event, logged: LoggedStatement) -> None:
+        check = None if self._check_others is None else partial(self._check_others, event)
+        unsafe_events.check_statement(logged, self._captures, check)
 
     def _keeps(self, statement: Statement) -> bool:
         """Whether a TRUNCATE or DDL may give rows (see connector/ranges/statement_rows.py)."""

@@ -46,7 +46,10 @@ class StreamBinding:
         self._use(options)
 
     def bind(self, offset: Offset) -> None:
-        """Read the server of an offset, if there are several."""
+        """Read the server of an offset, if there are several; files as the offset's server did."""
+        files = self.options.for_files(case_sensitive=not offset.lower_case)
+        if files is not self.options:
+            self._use(files)
         options = self.options.bound_to(offset.server_uuid)
         if options is not self.options:
             self._use(options)

@@ -11,7 +11,10 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.schemas.initial_history import history_of_files
+from pyspark_mysqlbinlog.connector.schemas.initial_history import (
+    check_columns_of_options,
+    history_of_files,
+)
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.source.start_offset import ResolvedStart, start_of_files
 from pyspark_mysqlbinlog.connector.tail.prepared_transactions import first_needed
@@ -45,19 +48,19 @@ class StreamFiles:
     def facts(self, offset: Offset | None = None) -> ServerFacts:
         """Return the facts of the server that wrote the file of an offset."""
         if offset is None:
-            return ServerFacts(True, "")
+            return ServerFacts(self.is_case_sensitive(), "")
         name = offset.position.file
         if name not in self._versions:
             log = FileLog.numbered(self._path, offset.position.number)
             if log.numbers[:1] != (offset.position.number,):
                 # The file was deleted after it was read.
-                return ServerFacts(True, "")
+                return ServerFacts(self.is_case_sensitive(), "")
             self._versions = {name: log.server_version(name)}
-        return ServerFacts(True, self._versions[name])
+        return ServerFacts(self.is_case_sensitive(), self._versions[name])
 
     def is_case_sensitive(self) -> bool:
-        """Return True: files contain table names as their server stored them."""
-        return True
+        """Return whether the server that wrote the files distinguishes names by case."""
+        return self._options.files_are_case_sensitive
 
     def end(self) -> tuple[Position, Mapping[str, int]]:
         """Return the end of the last file, and the files with their sizes, oldest first."""
@@ -98,11 +101,13 @@ class StreamFiles:
         Newly captured tables are known if the files contain their DDL.
         """
         log = FileLog.open(self._path, is_numbered=True)
-        captures = self._options.table_filter(True).captures
+        captures = self._options.table_filter(self.is_case_sensitive()).captures
         found = history_of_files(log, self._options).select(
             lambda *name: captures(*name) and history.state(position, *name) is None
         )
-        return history.merged(found.from_position(position))
+        history = history.merged(found.from_position(position))
+        check_columns_of_options(self._options, history, self.is_case_sensitive())
+        return history
 
     def learned(
         self, history: SchemaHistory, _tables: Collection[Table], _since: Position

@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.schemas.initial_history import check_columns_of_options
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import unknown_among
 from pyspark_mysqlbinlog.connector.source.stream.files import StreamFiles
 from pyspark_mysqlbinlog.connector.source.stream.server import StreamServer
@@ -41,9 +42,16 @@ class StreamOffsets:
 
         OptionError if the payload would change by default: the table's columns would silently
         change from text to a struct, or the reverse. Also for other masks, or another row filter:
-        two parts of the same table would have different values.
+        two parts of the same table would have different values. And if `lowerCaseTableNames`
+        contradicts the checkpoint.
         """
         offset = Offset.from_dict(value)
+        given = self._options.lower_case_table_names
+        if given is not None and (given == "1") != offset.lower_case:
+            raise OptionError(
+                f"option lowerCaseTableNames: expected {int(offset.lower_case)}, as the checkpoint"
+                f" records, found {given}; remove the option, or start with a new checkpoint"
+            )
         if (
             offset.transforms != self._options.transforms_hash
             and not self._options.accept_changed_transforms
@@ -84,6 +92,7 @@ class StreamOffsets:
             payload=self._options.payload_kind,
             tables=self._options.table_filter_hash,
             transforms=self._options.transforms_hash,
+            lower_case=not self._server.is_case_sensitive(),
         )
 
     def boundary(self, offset: Offset, load_at: LoadAt) -> BoundaryState:
@@ -114,6 +123,7 @@ class StreamOffsets:
             return history
         if self._options.path is not None and offset.tables in self._options.table_filter_hashes:
             # What a server knew of these tables is complete.
+            check_columns_of_options(self._options, history, self._server.is_case_sensitive())
             return history
         return self._server.history_for_other_tables(history, start.position, start.fingerprint)
 

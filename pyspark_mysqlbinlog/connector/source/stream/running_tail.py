@@ -185,7 +185,12 @@ class RunningTail:
             return None
         struct = arrow_schema(self._schema).field("after").type
         if isinstance(server, StreamFiles):
-            return Evolution(options, struct, case_sensitive=True, server_table=server.last_table)
+            return Evolution(
+                options,
+                struct,
+                case_sensitive=server.is_case_sensitive(),
+                server_table=server.last_table,
+            )
         return Evolution.of(options, struct, case_sensitive=server.is_case_sensitive())
 
     def _log_start(self, offset: Offset) -> None:

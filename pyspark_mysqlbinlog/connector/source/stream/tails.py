@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.schemas.letter_case import LetterCaseCheck
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
 from pyspark_mysqlbinlog.connector.server.unlogged_changes import warn_of_unlogged_changes
@@ -31,10 +32,13 @@ def file_tail(
 
     end : the end of the binlog, if it is known.
     """
+    case_sensitive = options.files_are_case_sensitive
     return FileTail(
         str(options.path),
         start=start,
-        captures=options.table_filter(True).captures,
+        captures=options.table_filter(case_sensitive).captures,
+        case_sensitive=case_sensitive,
+        letter_case=LetterCaseCheck.of(options),
         buffer=_buffer(options, start),
         patience=options.retry_timeout,
         watch=watch,

@@ -26,6 +26,8 @@ from pyspark_mysqlbinlog.errors import OptionError
         ({"path": "/logs", "user": "u"}, "option user is for servers"),
         ({"path": "/logs", "port": "3306"}, "option port is for servers"),
         ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
+        (SERVER | {"lowerCaseTableNames": "1"}, "option lowerCaseTableNames is for files and has"),
+        ({"path": "/logs", "lowerCaseTableNames": "2"}, "lowerCaseTableNames: expected 0 or 1"),
         ({"path": "/logs", "password": SECRET}, "option password is for servers"),
         (
             SERVER | {"password": SECRET, "passwordFile": "f"},
