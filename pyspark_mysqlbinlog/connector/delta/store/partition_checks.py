@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,13 @@ __all__ = ["check_partition_values"]
 _NULL_PARTITIONS = {"": "an empty", "__HIVE_DEFAULT_PARTITION__": "__HIVE_DEFAULT_PARTITION__ as"}
 
 
-def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> None:
-    """MirrorError if Delta would read a row's partition value as another value."""
+def check_partition_values(
+    target: DeltaTarget, rows: pa.Table, table: str, key: Collection[str] = ()
+) -> None:
+    """MirrorError if Delta would read a row's partition value as another value.
+
+    key : the columns by which rows are merged; empty if they are counted.
+    """
     for name in target.partitioned_by():
         column = rows.column(name)
         if pa.types.is_binary(column.type):
@@ -26,6 +32,13 @@ def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> N
             raise MirrorError(
                 f"the partition column {name} of the Delta table has bytes, which Delta does not"
                 " read back: partition the table by another column",
+                table=table,
+            )
+        if pa.types.is_floating(column.type) and name in key:
+            raise MirrorError(
+                f"the partition column {name} of the Delta table is a FLOAT or DOUBLE of the key,"
+                " and Delta's partitions distinguish 0 from -0, which are one key: partition the"
+                " table by another column",
                 table=table,
             )
         if pa.types.is_string(column.type):

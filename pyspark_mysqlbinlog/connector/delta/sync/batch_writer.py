@@ -399,7 +399,7 @@ class TableBatchWriter:
         if self._states:
             fields = delta_schema(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
-            check_partition_values(self._target, states, self._name)
+            check_partition_values(self._target, states, self._name, key)
             if not key:
                 apply_multiset(self._target, states, marker, self._name)
             for name in key:

@@ -92,6 +92,23 @@ def test_partition_value_that_delta_would_not_read_back_stops_the_table(
 
 
 @pytest.mark.both_engines
+def test_partition_column_that_is_a_floating_key_stops_the_table(
+    mirrored: MirroredDatabase,
+) -> None:
+    """0 and -0 are one key, and two partitions."""
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["k"]}
+    mirrored.execute(
+        "CREATE TABLE t (k DOUBLE PRIMARY KEY, n INT)",
+        "INSERT INTO t VALUES (-0e0, 1)",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "INSERT INTO other VALUES (1)",
+    )
+    mirrored.run()
+    assert "k of the Delta table is a FLOAT or DOUBLE of the key" in mirrored.stopped("t")
+    mirrored.assert_equal("other")
+
+
+@pytest.mark.both_engines
 def test_timestamp_partition_keeps_its_instant_or_stops_the_table(
     mirrored: MirroredDatabase,
 ) -> None:
