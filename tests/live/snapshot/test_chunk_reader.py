@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, VariantType
 from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.logs.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import LocalServer, Server
-from helpers.servers.available import every_server
+from helpers.servers.available import LOCAL_KINDS, every_server, own_kinds
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.server.dictionary import pin_definition
+from pyspark_mysqlbinlog.connector.server.warn_once import forget_warnings
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
@@ -290,6 +291,45 @@ def test_generated_columns_in_snapshot_equal_logged_ones(server: Server) -> None
     logged = log_rows(server, start, DATABASE, schemas_of(server, DATABASE))
     assert images == [json.loads(row["after"]) for row in logged]
     assert [(image["id"], image["s"], image["w"]) for image in images] == [(1, 2, 2), (2, 3, 4)]
+
+
+# MySQL 5.6 has no generated columns.
+@pytest.mark.parametrize("kind", sorted({*own_kinds(), "mysql9"} - {"mysql56"}))
+@pytest.mark.parametrize(
+    ("column", "options", "warns"),
+    [
+        ("v DATE AS (CAST(s AS DATE)) VIRTUAL", [], False),
+        ("v DATE AS (CAST(s AS DATE)) VIRTUAL", ["--sql-mode="], False),
+        ("v INT AS (HOUR(FROM_UNIXTIME(id))) VIRTUAL", ["--default-time-zone=+05:00"], False),
+        ("t TIMESTAMP NULL, ADD v INT AS (id) VIRTUAL", ["--default-time-zone=+05:00"], True),
+        ("v INT AS (id) VIRTUAL", ["--lc-time-names=de_DE"], True),
+    ],
+    ids=["default", "lax", "zone", "zone_of_timestamp", "locale"],
+)
+def test_virtual_column_in_snapshot_equals_select_under_global_settings(
+    request: pytest.FixtureRequest,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    kind: str,
+    column: str,
+    options: list[str],
+    warns: bool,
+) -> None:
+    request.getfixturevalue(kind)  # ends the test if it is missing
+    forget_warnings()
+    with LOCAL_KINDS[kind](options) as server, new_database(server, DATABASE):
+        server.execute(
+            f"CREATE TABLE {DATABASE}.g (id INT PRIMARY KEY, s VARCHAR(20), d DATE)",
+            f"INSERT INTO {DATABASE}.g VALUES (1, '2026-02-31', '2026-02-28'), (2, 'x', NULL)",
+            f"ALTER TABLE {DATABASE}.g ADD {column}",
+        )
+        chunks = planned(server, (DATABASE, "g"), 10)
+        images = Reading(server, *chunks).images()
+        expected = server.execute(f"SELECT id, v FROM {DATABASE}.g")
+        shown = [(each, None if v is None else str(v)) for each, v in expected]
+        found = [(row["id"], None if row["v"] is None else str(row["v"])) for row in images]
+        assert found == shown
+    assert ("VIRTUAL" in caplog.text) == warns
 
 
 # Tables that change during the snapshot.

@@ -59,10 +59,13 @@ from pyspark_mysqlbinlog.connector.server.dictionary import is_missing_table_err
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import Hides, choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import ChunkKey, choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     engine_of,
     is_dropped,
+)
+from pyspark_mysqlbinlog.connector.snapshot.reading.expression_settings import (
+    set_expression_settings,
 )
 from pyspark_mysqlbinlog.connector.snapshot.reading.keyless import data_row_number, marker_row
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
@@ -86,7 +89,7 @@ from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server.server_errors import log_replaced
-from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, TableSchema
+from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["read_chunks"]
 
@@ -325,7 +328,14 @@ def _batches(
     )
     selections = partition.selections_of(chunk.table)
     hides = None if connected.transforms is None else connected.transforms.hides
-    clauses = [_rows_of(client, plan, chunk, each, hides) for each in selections]
+    key = choose_key(client, look.schema, hides)
+    clauses = [_rows_of(plan, chunk, key, each) for each in selections]
+    set_expression_settings(
+        client,
+        look.schema,
+        compared=_compared(look.schema, chunk, key, partition),
+        is_conditional=chunk.table in partition.conditions,
+    )
     typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
     decoder = Decoder(
         SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
@@ -395,15 +405,8 @@ def _images(
     interrupt.release()
 
 
-def _rows_of(
-    client: ReplicaClient,
-    plan: ResultPlan,
-    chunk: Chunk,
-    condition: str | None,
-    hides: Hides | None,
-) -> str:
+def _rows_of(plan: ResultPlan, chunk: Chunk, key: ChunkKey | None, condition: str | None) -> str:
     """Return the SQL after FROM and the table; without bounds if the table's key changed."""
-    key = choose_key(client, plan.schema, hides)
     hint, conditions = "", []
     if key is not None and key.fingerprint == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
@@ -417,6 +420,18 @@ def _rows_of(
         # The condition may end in a comment, which the newline ends.
         conditions.append(f"({condition}\n)")
     return f"{hint}WHERE {' AND '.join(conditions) or 'TRUE'}"
+
+
+def _compared(
+    schema: TableSchema, chunk: Chunk, key: ChunkKey | None, partition: ChunkPartition
+) -> Sequence[ColumnSchema]:
+    """Return the columns that a chunk's own conditions may compare with constants."""
+    names = set[str]()
+    if chunk.key and key is not None:
+        names = {column.name for column in key.columns}
+    if partition.selections:
+        names |= {*schema.row_key} or {column.name for column in schema.columns}
+    return [column for column in schema.columns if column.name in names]
 
 
 def _decoded(decoder: Decoder, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
