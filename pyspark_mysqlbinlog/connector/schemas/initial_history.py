@@ -34,15 +34,19 @@ __all__ = [
 ]
 
 
-def history_of_files(log: FileLog, options: Options, *, for_stream: bool = False) -> SchemaHistory:
+def history_of_files(
+    log: FileLog, options: Options, *, for_stream: bool = False, has_checkpoint: bool = False
+) -> SchemaHistory:
     """Return the history of the captured tables from the files' beginning on.
 
     for_stream : see `history_without_server`.
+    has_checkpoint : `schemaDdl` is ignored, because the files at whose beginning it was valid may
+        have been deleted.
     """
     begin = log.begins()[0]
     case_sensitive = options.files_are_case_sensitive
     captures = options.table_filter(case_sensitive).captures
-    seed = seeded(log, begin, options.schema_ddl)
+    seed = seeded(log, begin, None if has_checkpoint else options.schema_ddl)
     return history_without_server(
         seed,
         log,

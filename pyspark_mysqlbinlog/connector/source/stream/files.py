@@ -102,7 +102,7 @@ class StreamFiles:
         """
         log = FileLog.open(self._path, is_numbered=True)
         captures = self._options.table_filter(self.is_case_sensitive()).captures
-        found = history_of_files(log, self._options).select(
+        found = history_of_files(log, self._options, has_checkpoint=True).select(
             lambda *name: captures(*name) and history.state(position, *name) is None
         )
         history = history.merged(found.from_position(position))

@@ -503,6 +503,32 @@ def test_stream_follows_ddl_and_rejects_a_table_of_unknown_columns(
     stream.replay()
 
 
+def test_schema_ddl_defines_no_newly_captured_table_of_a_checkpoint(
+    stream: FileStream, tmp_path: Path
+) -> None:
+    """It describes the beginning of a file that may have been deleted since."""
+    ddl = tmp_path.parent / f"{tmp_path.name}.sql"
+    # Together the wide tables have more columns than an offset keeps of uncaptured ones.
+    columns = ", ".join(f"c{n} INT" for n in range(800))
+    wide = "".join(f"CREATE TABLE d.w{n} ({columns});" for n in range(2))
+    ddl.write_text(f"CREATE TABLE d.t (a INT); CREATE TABLE d.u (old INT); {wide}")
+    stream.texts |= {"schemaDdl": str(ddl)}
+    first = LogBuilder("b.000001").format_description().query("ALTER TABLE u CHANGE old a INT")
+    first.query("ALTER TABLE w0 ADD x INT").query("ALTER TABLE w1 ADD x INT")
+    first.begin().rows(1, "t", 1).xid().rotate("b.000002")
+    first.write(tmp_path)
+    log(2, 2, ends="").write(tmp_path)
+    stream.begin().wait_for([1, 2])
+    later = log(2, 2, ends="")
+    later.query("ALTER TABLE w0 ADD y INT").query("ALTER TABLE w1 ADD y INT")
+    later.begin().rows(1, "t", 3).xid().write(tmp_path)
+    stream.wait_for([1, 2, 3])
+    (tmp_path / "b.000001").unlink()
+    later.begin().rows(2, "u", 4).xid().write(tmp_path)
+    stream.restart(tables="d.t,d.u")
+    fails(stream, UnknownSchemaError, "d.u")
+
+
 def test_table_with_an_unconfirmed_charset_is_unknown_to_a_new_stream(
     stream: FileStream, tmp_path: Path
 ) -> None:
