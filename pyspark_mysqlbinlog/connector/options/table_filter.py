@@ -286,13 +286,14 @@ def _name(parts: list[Part], given: _List, text: str) -> Pattern:
 
 def _test(part: Part, case_sensitive: bool) -> Callable[[str], bool]:
     if part.is_glob:
-        flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
-        expression = re.compile(_glob_to_regex(part.text), flags)
-        return lambda name: expression.fullmatch(name) is not None
+        # Not IGNORECASE, by which `i` also matches `ı`, and `s` matches `ſ`.
+        folded = folding(case_sensitive)
+        expression = re.compile(_glob_to_regex(folded(part.text)), re.DOTALL)
+        return lambda name: expression.fullmatch(folded(name)) is not None
     if case_sensitive:
         return lambda name: name == part.text
-    folded = fold(part.text)
-    return lambda name: fold(name) == folded
+    text = fold(part.text)
+    return lambda name: fold(name) == text
 
 
 def _glob_to_regex(glob: str) -> str:

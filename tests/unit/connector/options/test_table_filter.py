@@ -245,3 +245,20 @@ def test_malformed_column_pattern_is_rejected_with_its_fault(text: str, problem:
     assert message.startswith(f"option excludeColumns: {problem}")
     assert "expected database.table.column" in message
     assert message.endswith(f"found {text!r}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("d.I*", ("ix", "IX", "İx"), ("ıx",)),
+        ("d.s?", ("sx", "Sx"), ("ſx",)),
+        ("d.K*", ("kx", "Kx"), ()),
+        ("d.ΜX?", ("μxy", "Μxy"), ("µxy",)),
+    ],
+)
+def test_glob_matches_the_names_that_a_server_without_case_regards_as_equal(
+    pattern: str, matching: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    captures = TableFilter.parse(pattern, case_sensitive=False).captures
+    assert [captures("D", name) for name in matching] == [True] * len(matching)
+    assert [captures("d", name) for name in others] == [False] * len(others)
