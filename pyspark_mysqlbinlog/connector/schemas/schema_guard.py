@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_n
 from pyspark_mysqlbinlog.decoder.schemas.metadata_check import check_metadata
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import usable_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
-from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.errors import SchemaChangedError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
@@ -45,6 +45,8 @@ class SchemaGuard:
     settings : of the server; None for files, whose DDL is all that is known.
     evolution : for payload=struct.
     positional : read rows of tables with unknown columns without names.
+    snapshots : the query delivers the existing rows of each table, which metadata in the binlog
+        (binlog_row_metadata=FULL) cannot replace: the server must show every table.
     """
 
     def __init__(
@@ -54,11 +56,13 @@ class SchemaGuard:
         case_sensitive: bool,
         evolution: Evolution | None = None,
         positional: bool = False,
+        snapshots: bool = False,
     ) -> None:
         self._settings = settings
         self._case_sensitive = case_sensitive
         self._evolution = evolution
         self._positional = positional
+        self._snapshots = snapshots
         # Valid for this history object and this file only: a start of the server, which begins a
         # file, begins its table ids again.
         self._history: SchemaHistory | None = None
@@ -97,17 +101,22 @@ class SchemaGuard:
         if schema is not None:
             check_metadata(table_map, schema, is_mariadb=is_mariadb)
         described = usable_schema(table_map, schema, is_mariadb=is_mariadb)
-        if schema is None and described is None:
+        if schema is None and (described is None or self._snapshots):
             state = history.state(here, database, table)
             if state is None or state is not self._unanswered.get((database, table)):
                 history = self._learn(history, (database, table), since, here)
             schema = history.at(here, database, table)
-            if schema is None and not self._positional:
-                raise unknown_schema(
-                    table_map,
-                    history.unknown_reason(here, database, table),
-                    is_shown=(database, table) in self._shown,
+            is_shown = schema is not None or (database, table) in self._shown
+            if described is not None and not is_shown:
+                raise UnknownSchemaError(
+                    "expected a table that the server shows to the account, because its existing"
+                    " rows must be snapshotted; GRANT SELECT on it, or exclude it (excludeTables),"
+                    " and start again with the same checkpoint",
+                    table=table_map.full_name,
                 )
+            if schema is None and described is None and not self._positional:
+                reason = history.unknown_reason(here, database, table)
+                raise unknown_schema(table_map, reason, is_shown=is_shown)
         schema = described or schema
         if schema is not None and self._evolution is not None:
             self._evolution.check(schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,6 +15,7 @@ from helpers.servers import Server
 from helpers.snapshots.load_rows import applied, loaded, select_json
 from helpers.streams.stream_query import Query, Rows
 from helpers.waiting import wait_until
+from helpers.writers.global_settings import globally
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -190,6 +192,16 @@ def test_created_table_is_not_snapshotted_but_renamed_one_is(
     assert_in_sync(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
 
 
+@pytest.fixture(params=["MINIMAL", "FULL"])
+def row_metadata(request: pytest.FixtureRequest, any_server: Server) -> Iterator[None]:
+    """Set binlog_row_metadata; with FULL, the binlog shows the columns of hidden tables."""
+    with globally(any_server, {"binlog_row_metadata": request.param}) as found:
+        if request.param == "FULL" and not found:
+            pytest.skip("the server has no binlog_row_metadata")
+        yield
+
+
+@pytest.mark.usefixtures("row_metadata")
 @pytest.mark.parametrize(
     "change", ["INSERT INTO {t} (id) VALUES (9001)", "ALTER TABLE {t} ADD c INT"]
 )
