@@ -19,7 +19,7 @@ fingerprint     identifies the binlog of the boundary: an object with the names 
                 `PositionFingerprint`; empty if unknown
 gap             only at the end of an empty batch after which changes are missing: FILE:POS where
                 the lost part of the binlog begins
-lower_case      only if the server stores the names of databases and tables in lower case
+lower_case      only if the server does not distinguish the names of databases and tables by case
                 (`lower_case_table_names` is not 0): true; without it, names are case-sensitive
 ==============  ====================================================================================
 
@@ -66,8 +66,8 @@ class Offset:
     tables : differs if the query captured other tables; empty if unknown.
     transforms : differs if the query masked other columns, or filtered other rows; empty if none.
     gap : if changes before the boundary are lost: where the lost part begins; otherwise empty.
-    lower_case : whether the server stores names of databases and tables in lower case; False if
-        unknown.
+    lower_case : whether the server does not distinguish names of databases and tables by case;
+        False if unknown.
     """
 
     position: Position

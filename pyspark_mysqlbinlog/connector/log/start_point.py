@@ -33,6 +33,7 @@ _FILE_HEAD = frozenset(
         int(EventType.MARIADB_BINLOG_CHECKPOINT_EVENT),
     }
 )
+_WITH_GTID = TRANSACTION_GTID_TYPES - {EventType.ANONYMOUS_GTID_LOG_EVENT}
 
 
 def pack_position(
@@ -87,7 +88,7 @@ def check_before_gtid(log: Log, position: Position, found: PositionFingerprint |
         return
     begin = position._replace(pos=position.pos - found.length)
     before = next(iter(log.events(begin)), None)
-    if before is not None and before.type in TRANSACTION_GTID_TYPES:
+    if before is not None and before.type in _WITH_GTID:
         raise InvalidPositionError(
             "the position is between a transaction and its GTID event; set the position of the"
             f" GTID event, {begin.pos}",

@@ -94,7 +94,7 @@ def history_of_server(
     """
     for attempt in range(_MAX_TRIES):
         before = _end_of(log, client)
-        wait_until_ddl_is_visible(client, (lambda *_: True) if uncaptured else captures)
+        wait_until_ddl_is_visible(client, captures, others=uncaptured)
         tables = read_table_schemas(client, captures, others=uncaptured)
         charsets = database_charsets(client)
         after = _end_of(log, client)

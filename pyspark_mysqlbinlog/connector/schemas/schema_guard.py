@@ -45,7 +45,7 @@ class SchemaGuard:
     settings : of the server; None for files, whose DDL is all that is known.
     evolution : for payload=struct.
     positional : read rows of tables with unknown columns without names.
-    snapshots : the query delivers the existing rows of each table, which metadata in the binlog
+    snapshots : the stream delivers the existing rows of each table, which metadata in the binlog
         (binlog_row_metadata=FULL) cannot replace: the server must show every table.
     """
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from pyspark_mysqlbinlog.connector.server.writers import Writers
-from pyspark_mysqlbinlog.errors import AccessDeniedError, ServerError
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
@@ -31,21 +31,28 @@ _UNKNOWN_DATABASE, _NO_SUCH_TABLE, _LOCK_WAIT_TIMEOUT = 1049, 1146, 1205
 _FIRST_WITH_ATOMIC_DDL = 8
 _LOG_SECONDS = 10.0
 
-# DDL ends the transaction of its session, so a statement of rows has none. An ALTER in one of these
-# states is not in the binlog yet; it may stay in them for hours.
+# DDL ends the transaction of its session, so a statement of rows has none, nor has an event with
+# rows that a replica applies. An ALTER in one of these states is not in the binlog yet; it may stay
+# in them for hours.
 _MAY_COMMIT_DDL = (
     "COMMAND <> 'Sleep' AND COALESCE(STATE, '') NOT IN ('altering table', 'copy to tmp table')"
-    " AND COALESCE(STATE, '') NOT LIKE 'Waiting for % metadata lock' AND COALESCE(INFO, '') NOT"
-    " REGEXP '^(INSERT|UPDATE|DELETE|REPLACE|LOAD|SELECT|COMMIT)([[:space:]]|$)'"
+    " AND COALESCE(STATE, '') NOT LIKE 'Waiting for % metadata lock'"
+    " AND COALESCE(STATE, '') NOT LIKE 'Applying batch of row changes%' AND COALESCE(INFO, '') NOT"
+    " REGEXP '^([[:space:]]|/[*][^!M]([^*]|[*]+[^*/])*[*]+/)*"
+    "(INSERT|UPDATE|DELETE|REPLACE|LOAD|SELECT|WITH|COMMIT)([[:space:](/]|$)'"
 )
 
 
 def wait_until_ddl_is_visible(
-    client: ReplicaClient, captures: Callable[[str, str], bool], *, patience: float = 600.0
+    client: ReplicaClient,
+    captures: Callable[[str, str], bool],
+    *,
+    others: bool = False,
+    patience: float = 600.0,
 ) -> None:
     """Wait until information_schema shows the DDL that is in the binlog now.
 
-    One query with PROCESS. Otherwise one for each captured table, which waits for its metadata
+    One query with PROCESS. Otherwise one for each table, which waits for its metadata
     lock. That does not find ALTER DATABASE, CREATE TABLE … SELECT, and the RENAME of a table that
     is not captured or that the account cannot see.
 
@@ -53,7 +60,9 @@ def wait_until_ddl_is_visible(
     ----------
     client : without an open transaction.
     captures : of (database, table).
-    patience : seconds to wait.
+    others : without PROCESS, wait also for tables that are not captured, and not longer than
+        `patience` for each.
+    patience : seconds to wait; without PROCESS, for each table.
 
     Raises
     ------
@@ -64,7 +73,7 @@ def wait_until_ddl_is_visible(
     try:
         _wait_for_writers(client, patience)
     except AccessDeniedError:
-        _wait_for_locks(client, captures, patience)
+        _wait_for_locks(client, captures, others, patience)
 
 
 def _wait_for_writers(client: ReplicaClient, patience: float) -> None:
@@ -80,37 +89,41 @@ def _wait_for_writers(client: ReplicaClient, patience: float) -> None:
 
 
 def _wait_for_locks(
-    client: ReplicaClient, captures: Callable[[str, str], bool], patience: float
+    client: ReplicaClient, captures: Callable[[str, str], bool], others: bool, patience: float
 ) -> None:
     client.query(f"SET SESSION lock_wait_timeout = {int(patience)}")
     visible: set[Table] = set()
     # A RENAME that was waited for may show a new name, and that table's own DDL.
-    while listed := _tables(client, captures) - visible:
+    while listed := _tables(client) - visible:
         for table in sorted(listed):
-            _wait_for_lock(client, table, patience)
+            is_captured = captures(*table)
+            if (is_captured or others) and not _is_unlocked(client, table) and is_captured:
+                raise _not_ended(patience, f"the metadata lock of {quoted(*table)}")
         visible |= listed
     client.query(f"SET SESSION lock_wait_timeout = {LONGEST_TIMEOUT}")
 
 
-def _wait_for_lock(client: ReplicaClient, table: Table, patience: float) -> None:
+def _is_unlocked(client: ReplicaClient, table: Table) -> bool:
+    """Wait for a table's metadata lock; False if that took too long."""
     try:
         pin_definition(client, table)
     except AccessDeniedError:
         pass  # it may see the table, and not its rows
+    except LostConnectionError:
+        raise
     except ServerError as error:
-        if error.code == _LOCK_WAIT_TIMEOUT:
-            raise _not_ended(patience, f"the metadata lock of {quoted(*table)}") from None
-        if not is_missing_table_error(error):
-            raise
+        # After another error the lock had been obtained: the server could not open the table.
+        return error.code != _LOCK_WAIT_TIMEOUT
+    return True
 
 
-def _tables(client: ReplicaClient, captures: Callable[[str, str], bool]) -> set[Table]:
+def _tables(client: ReplicaClient) -> set[Table]:
     rows = client.query(
         "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE ="
         " 'BASE TABLE' AND BINARY TABLE_SCHEMA NOT IN %s",
         (tuple(sorted(SYSTEM_DATABASES)),),
     )
-    return {(database, table) for database, table in rows if captures(database, table)}
+    return {(database, table) for database, table in rows}
 
 
 def _not_ended(patience: float, waits_for: str) -> ServerError:

@@ -61,7 +61,7 @@ def read_rows(
     client : in a session for raw rows (`ReplicaClient.begin_raw_rows`).
     clauses : SQL after the table's name: FORCE INDEX, WHERE, ….
     make : makes the selected implementation.
-    once : yield no row twice. The documents are read before, to find all of these numbers.
+    once : yield no row twice. The documents are read first, to find all of these numbers.
 
     Raises
     ------

@@ -74,7 +74,8 @@ def alter_effect(
     if alter.changes_rows:
         return DdlEffect.DATA_CHANGING
     touches_columns = alter.changes or alter.renames or alter.convert_to is not None
-    if not touches_columns and alter.key is None and not alter.recomputes:
+    is_known = before is not None and after is not None
+    if not touches_columns and alter.key is None and not (alter.recomputes and is_known):
         return DdlEffect.SHAPE_ONLY
     if before is None or after is None:
         return DdlEffect.DATA_CHANGING

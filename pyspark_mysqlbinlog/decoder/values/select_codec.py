@@ -91,7 +91,7 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
 
 
 def check_year(column: ColumnSchema) -> None:
-    """Raise SchemaError for a YEAR(2), which SELECT shows with two digits and the binlog has not.
+    """Raise SchemaError for a YEAR(2): SELECT shows two digits, and the binlog contains all four.
 
     MariaDB has it, and MySQL before 5.7 in old tables.
     """

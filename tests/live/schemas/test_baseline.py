@@ -439,8 +439,13 @@ def account(server: Server, privileges: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "statement",
-    ["INSERT INTO {d}.t SELECT id + 10 + SLEEP(3) FROM {d}.x", "ALTER TABLE {d}.t FORCE"],
-    ids=["rows", "alter_behind_rows"],
+    [
+        "INSERT INTO {d}.t SELECT id + 10 + SLEEP(3) FROM {d}.x",
+        "/* app: */ /**/ INSERT/**/INTO {d}.t SELECT id + 10 + SLEEP(3) FROM {d}.x",
+        "WITH w AS (SELECT SLEEP(3) s) DELETE FROM {d}.x WHERE id < (SELECT 5 + s FROM w)",
+        "ALTER TABLE {d}.t FORCE",
+    ],
+    ids=["rows", "commented_rows", "with", "alter_behind_rows"],
 )
 def test_statement_that_has_not_logged_ddl_does_not_delay_a_baseline(
     mysql9: Server, statement: str

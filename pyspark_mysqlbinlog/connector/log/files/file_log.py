@@ -90,7 +90,7 @@ class FileLog:
         """Find the binlogs at a path: one file, a glob, or the files in a folder."""
         found, what = files_at(pattern)
         if what != "file":
-            # A glob of other files only keeps them: their reader says what is wrong.
+            # A glob of other files only keeps them: their reader reports the error.
             found = _binlogs_among(found) or ([] if what == "folder" else found)
         if not found:
             is_folder = what == "folder"

@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, is_dropped
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
     "advance",
@@ -138,7 +139,12 @@ def advance(
     pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
     left = {load.table for load in pending}
     completed = state.completed.union(created) & there - left
-    found = there - left - completed
+    # One whose columns are unknown may be hidden from the account, which cannot read it.
+    found = {
+        table
+        for table in there - left - completed
+        if isinstance(history.state(position, *table), TableSchema)
+    }
     state = replace(state.without_batch(), completed=completed, pending=pending)
     return state.reading_again(sorted(found.union(unknown) & there))
 

@@ -146,7 +146,7 @@ class RunningTail:
             case_sensitive=server.is_case_sensitive(),
             evolution=self._evolution(),
             positional=options.on_unknown_schema == "positional",
-            snapshots=options.starts_with_snapshot,
+            snapshots=bool(offset.snapshot),
         )
         if isinstance(server, StreamFiles):
             return file_tail(options, boundary, watch, end=self._end)

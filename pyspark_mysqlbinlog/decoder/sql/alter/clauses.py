@@ -168,7 +168,9 @@ class _Clauses:
                 self.change(names_old=verb == "CHANGE")
             case "ALTER":
                 stream.next()
-                self.alter.recomputes |= stream.peek().word not in _ADDED
+                self.alter.recomputes |= stream.peek().word not in _ADDED and "DEFAULT" in {
+                    stream.peek(distance).word for distance in range(4)
+                }
                 skip_element(stream)  # SET DEFAULT, DROP DEFAULT, [IN]VISIBLE, [NOT] ENFORCED
             case "RENAME":
                 stream.next()

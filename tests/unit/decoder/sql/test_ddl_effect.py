@@ -114,6 +114,7 @@ WITH_GENERATED = [
     ("ALTER TABLE t ADD y INT, ALGORITHM=INPLACE", SHAPE),
     ("ALTER TABLE t RENAME COLUMN z TO y", SHAPE),
     ("ALTER TABLE t ALTER INDEX i INVISIBLE", SHAPE),
+    ("ALTER TABLE t ALTER z SET INVISIBLE", SHAPE),
     ("ALTER TABLE t ADD INDEX (z), COMMENT 'x'", SHAPE),
     ("ALTER TABLE t RENAME u", SHAPE),
 ]
@@ -137,6 +138,11 @@ def test_effect_of_added_timestamp_follows_explicit_defaults_for_timestamp() -> 
         context = SqlContext(explicit_defaults_for_timestamp=explicit)
         after = apply_alter(sql, BEFORE, None, None, context)
         assert ddl_effect(classify(sql, "d"), sql, BEFORE, after) is effect
+
+
+def test_table_option_of_an_unknown_table_changes_the_shape_only() -> None:
+    for sql in ("ALTER TABLE t ENGINE=InnoDB", "ALTER TABLE t ALTER z SET INVISIBLE"):
+        assert ddl_effect(classify(sql, "d"), sql, None, None) is SHAPE
 
 
 def test_column_change_of_an_unknown_table_counts_as_changing_rows() -> None:

@@ -92,6 +92,15 @@ def test_created_table_is_complete_and_one_that_was_unknown_is_read() -> None:
     assert followed == SnapshotState(frozenset({A, B}), pending(C))
 
 
+def test_table_with_unknown_columns_is_read_when_its_columns_are_known() -> None:
+    """The account may not see it: an ALTER of such a table shows only that it exists."""
+    state = SnapshotState(frozenset({A}))
+    altered = history(A).without(LATER, *B, "altered")
+    assert advance(state, altered, LATER, all_of_shop, created=(), unknown=()) == state
+    followed = advance(state, history(A, B), LATER, all_of_shop, created=(), unknown=())
+    assert followed == SnapshotState(frozenset({A}), pending(B))
+
+
 def test_existing_tables_are_complete_in_a_stream_without_a_snapshot() -> None:
     known = history(A, B).without(LATER, *B, "dropped", gone=True)
     found = without_snapshot(known, LATER, all_of_shop)
