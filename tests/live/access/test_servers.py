@@ -42,7 +42,10 @@ def test_rotate_starts_the_next_binlog_file(server: Server) -> None:
     after = server.binlog_files()
     assert [name for name, _ in after[: len(before)]] == [name for name, _ in before]
     assert len(after) == len(before) + 1
-    assert server.position() == after[-1]
+    # MariaDB adds a BINLOG_CHECKPOINT event a moment later.
+    file, position = server.position()
+    assert file == after[-1][0]
+    assert position >= after[-1][1]
 
 
 def test_inserts_on_started_server_are_logged_as_row_events(server: Server) -> None:
