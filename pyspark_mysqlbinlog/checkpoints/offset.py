@@ -2,26 +2,26 @@
 
 A public format. Version 1, as JSON:
 
-==============  ====================================================================================
-v               1; a newer version is rejected, and an older one would be read
-epoch           increases when file numbers become incomparable (RESET MASTER, restore, failover)
-file, pos       the boundary: everything before it is delivered
-server_uuid     the server that wrote the file; empty if it has none (before 5.6, MariaDB)
-gtid            the GTIDs of all transactions before the boundary, as `gtid_executed` shows them;
-                null if unknown: gtid_mode is not ON, or MariaDB
-prepared_xa     XA transactions that are prepared at the boundary, oldest first, at most 256: the
-                xid, and if it has captured rows a space and FILE:BEGIN-END, where its events are
-schemas         the query's payload, a comma, a hash of its table filter, with masks or a row
-                filter a comma and a hash of these, a colon, then the packed schema history: every
-                version that is valid within the batch that ends here, with primary keys
-snapshot        the state of an initial snapshot (see `snapshot_state`); empty without one
-fingerprint     identifies the binlog of the boundary: an object with the names of
-                `PositionFingerprint`; empty if unknown
-gap             only at the end of an empty batch after which changes are missing: FILE:POS where
-                the lost part of the binlog begins
-lower_case      only if the server does not distinguish the names of databases and tables by case
-                (`lower_case_table_names` is not 0): true; without it, names are case-sensitive
-==============  ====================================================================================
+================  ==================================================================================
+v                 1; a newer version is rejected, and an older one would be read
+epoch             increases when file numbers become incomparable (RESET MASTER, restore, failover)
+file, pos         the boundary: everything before it is delivered
+server_uuid       the server that wrote the file; empty if it has none (before 5.6, MariaDB)
+gtid              the GTIDs of all transactions before the boundary, as `gtid_executed` shows them;
+                  null if unknown: gtid_mode is not ON, or MariaDB
+prepared_xa       XA transactions that are prepared at the boundary, oldest first, at most 256: the
+                  xid, and if it has captured rows a space and FILE:BEGIN-END, where its events are
+schemas           the query's payload, a comma, a hash of its table filter, with masks or a row
+                  filter a comma and a hash of these, a colon, then the packed schema history: every
+                  version that is valid within the batch that ends here, with primary keys
+snapshot          the state of an initial snapshot (see `snapshot_state`); empty without one
+fingerprint       identifies the binlog of the boundary: an object with the names of
+                  `PositionFingerprint`; empty if unknown
+gap               only at the end of an empty batch after which changes are missing: FILE:POS where
+                  the lost part of the binlog begins
+case_insensitive  only if `lower_case_table_names` of the server is not 0: true; without it, names
+                  of databases and tables are case-sensitive
+================  ==================================================================================
 
 All names but the last two are always present, in this order, so the same boundary is the same
 bytes.
@@ -66,8 +66,7 @@ class Offset:
     tables : differs if the query captured other tables; empty if unknown.
     transforms : differs if the query masked other columns, or filtered other rows; empty if none.
     gap : if changes before the boundary are lost: where the lost part begins; otherwise empty.
-    lower_case : whether the server does not distinguish names of databases and tables by case;
-        False if unknown.
+    case_insensitive : whether `lower_case_table_names` of the server is not 0; False if unknown.
     """
 
     position: Position
@@ -82,7 +81,7 @@ class Offset:
     transforms: str = ""
     fingerprint: PositionFingerprint | None = None
     gap: str = ""
-    lower_case: bool = False
+    case_insensitive: bool = False
 
     @property
     def executed(self) -> GtidSet | None:
@@ -116,8 +115,8 @@ class Offset:
     def to_dict(self) -> dict[str, Any]:
         """Return what Spark stores as JSON: all names of the format above, in its order."""
         more: dict[str, Any] = {"gap": self.gap} if self.gap else {}
-        if self.lower_case:
-            more["lower_case"] = True
+        if self.case_insensitive:
+            more["case_insensitive"] = True
         return {
             "v": OFFSET_VERSION,
             "epoch": self.epoch,
@@ -191,7 +190,7 @@ class Offset:
             snapshot=value["snapshot"],
             fingerprint=_fingerprint(value, position),
             gap=_gap(value),
-            lower_case=_lower_case(value),
+            case_insensitive=_case_insensitive(value),
         )
 
 
@@ -204,11 +203,12 @@ def _gap(value: Mapping[str, Any]) -> str:
     return found
 
 
-def _lower_case(value: Mapping[str, Any]) -> bool:
-    found = value.get("lower_case", False)
+def _case_insensitive(value: Mapping[str, Any]) -> bool:
+    found = value.get("case_insensitive", False)
     if not isinstance(found, bool):
         raise OffsetError(
-            f"the offset's 'lower_case' is {found!r}, expected bool; the checkpoint is damaged"
+            f"the offset's 'case_insensitive' is {found!r}, expected bool; the checkpoint is"
+            " damaged"
         )
     return found
 

@@ -110,7 +110,7 @@ class ResolvedStart:
             self.history.from_position(self.position).until(END_OF_SEQUENCE).pack(),
             fingerprint=self.fingerprint,
             gtid=None if self.executed is None else str(self.executed),
-            lower_case=not self.facts.case_sensitive,
+            case_insensitive=not self.facts.case_sensitive,
         )
 
     def load(self, captures: Callable[[str, str], bool]) -> SnapshotState:

@@ -152,7 +152,7 @@ def test_checkpoint_of_a_folding_server_continues_on_its_files(
     server.execute("INSERT INTO shop.orders VALUES (1, 2, 3)")
     run(live, **of_server)
     assert live.checkpoint is not None
-    assert live.checkpoint["lower_case"] is True
+    assert live.checkpoint["case_insensitive"] is True
     files.checkpoint = live.checkpoint
     server.execute("INSERT INTO shop.orders VALUES (2, 20, 30), (3, 60, 30)", *SWAP[:1])
     server.execute("INSERT INTO shop.orders (id, a, b) VALUES (4, 70, 80)")
@@ -160,7 +160,7 @@ def test_checkpoint_of_a_folding_server_continues_on_its_files(
     expected = run(live, **of_server)
     assert bool(expected) == ("excludeTables" not in options)
     assert run(files, path=str(archive.folder), **options) == expected
-    assert files.checkpoint["lower_case"] is True
+    assert files.checkpoint["case_insensitive"] is True
     files.replay()
     with pytest.raises(OptionError, match="lowerCaseTableNames: expected 1"):
         run(files, path=str(archive.folder), lowerCaseTableNames="0", **options)
@@ -177,7 +177,7 @@ def test_option_that_contradicts_the_checkpoint_raises_option_error(
     stream = FileStream({})
     run(stream, path=str(archive.folder), tables="shop.*")
     assert stream.checkpoint is not None
-    assert "lower_case" not in stream.checkpoint
+    assert "case_insensitive" not in stream.checkpoint
     with pytest.raises(OptionError, match="lowerCaseTableNames: expected 0"):
         run(stream, path=str(archive.folder), tables="shop.*", **FOLDED)
 

@@ -54,6 +54,7 @@ def test_unknown_fingerprint_is_stored_as_empty_object() -> None:
         gtid=st.sampled_from([None, "", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"]),
         epoch=st.integers(0, 100),
         gap=st.sampled_from(["", "b.000001:4"]),
+        case_insensitive=st.booleans(),
         fingerprint=st.none() | st.builds(PositionFingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )
 )
@@ -122,6 +123,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ),
     (changed(snapshot=None), "'snapshot' is None, expected str"),
     (changed(gap=4), "'gap' is 4, expected str"),
+    (changed(case_insensitive=1), "'case_insensitive' is 1, expected bool"),
 ]
 
 

@@ -47,7 +47,7 @@ class StreamBinding:
 
     def bind(self, offset: Offset) -> None:
         """Read the server of an offset, if there are several; files as the offset's server did."""
-        files = self.options.for_files(case_sensitive=not offset.lower_case)
+        files = self.options.for_files(case_sensitive=not offset.case_insensitive)
         if files is not self.options:
             self._use(files)
         options = self.options.bound_to(offset.server_uuid)

@@ -117,7 +117,7 @@ class StreamGaps:
             transforms=self._options.transforms_hash,
             fingerprint=found.fingerprint,
             gap=str(offset.position),
-            lower_case=not self._server.is_case_sensitive(),
+            case_insensitive=not self._server.is_case_sensitive(),
         )
 
     def is_lost(self, first: Offset, last: Offset) -> bool:

@@ -47,10 +47,11 @@ class StreamOffsets:
         """
         offset = Offset.from_dict(value)
         given = self._options.lower_case_table_names
-        if given is not None and (given == "1") != offset.lower_case:
+        if given is not None and (given == "1") != offset.case_insensitive:
             raise OptionError(
-                f"option lowerCaseTableNames: expected {int(offset.lower_case)}, as the checkpoint"
-                f" records, found {given}; remove the option, or start with a new checkpoint"
+                f"option lowerCaseTableNames: expected {int(offset.case_insensitive)}, as the"
+                f" checkpoint records, found {given}; remove the option, or start with a new"
+                " checkpoint"
             )
         if (
             offset.transforms != self._options.transforms_hash
@@ -92,7 +93,7 @@ class StreamOffsets:
             payload=self._options.payload_kind,
             tables=self._options.table_filter_hash,
             transforms=self._options.transforms_hash,
-            lower_case=not self._server.is_case_sensitive(),
+            case_insensitive=not self._server.is_case_sensitive(),
         )
 
     def boundary(self, offset: Offset, load_at: LoadAt) -> BoundaryState:
