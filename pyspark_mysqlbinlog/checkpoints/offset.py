@@ -6,9 +6,10 @@ A public format. Version 1, as JSON:
 v                 1; a newer version is rejected, and an older one would be read
 epoch             increases when file numbers become incomparable (RESET MASTER, restore, failover)
 file, pos         the boundary: everything before it is delivered
-server_uuid       the server that wrote the file; empty if it has none (before 5.6, MariaDB)
-gtid              the GTIDs of all transactions before the boundary, as `gtid_executed` shows them;
-                  null if unknown: gtid_mode is not ON, or MariaDB
+server_uuid       the server that wrote the file; on MariaDB ``server_id-`` and its server_id; empty
+                  if it has none (before 5.6)
+gtid              the GTIDs of all transactions before the boundary, as `gtid_executed` (MariaDB:
+                  `gtid_binlog_state`) shows them; null if unknown, as with gtid_mode=OFF
 prepared_xa       XA transactions that are prepared at the boundary, oldest first, at most 256: the
                   xid, and if it has captured rows a space and FILE:BEGIN-END, where its events are
 schemas           the query's payload, a comma, a hash of its table filter, with masks or a row
