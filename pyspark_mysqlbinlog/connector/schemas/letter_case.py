@@ -1,17 +1,17 @@
 """Files whose statements show that their server does not distinguish table names by case.
 
-A server with lower_case_table_names=1 stores names in lower case. Its row events have them like
-that, and its statements as they were written. The files do not contain the variable. If it is not
-given (`lowerCaseTableNames`), names are case-sensitive, and a statement that changes a table under
-another spelling would be ignored. It is recognized where the table must exist, under a name
-that is not known, while one is known that differs only in case. CREATE TABLE is no evidence: where
-names are case-sensitive, it is possible for any name. DROP TABLE is written by the server, with the
-stored names (measured on 5.7.41, 9.7.4 and MariaDB 10.11).
+A server with lower_case_table_names=1 stores names in lower case. Row events contain the names in
+lower case. Statements contain them as the client wrote them. The files do not contain the variable.
+If it is not given (`lowerCaseTableNames`), names are case-sensitive, and a statement that changes a
+table under another spelling would be ignored. Such a statement is recognized if its table must
+exist and is not known, while one is known that differs only in case. CREATE TABLE is no evidence:
+where names are case-sensitive, it is possible for any name. DROP TABLE is written by the server,
+with the stored names (measured on 5.7.41, 9.7.4 and MariaDB 10.11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Self
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -54,19 +54,41 @@ class LetterCaseCheck:
         tables = options.table_filter(True)
         return cls(tables.captures, tables.literals)
 
+    def check_names(
+        self, history: SchemaHistory, at: Position, event: Event, logged: LoggedStatement
+    ) -> None:
+        """Raise OptionError if the statement may change a captured table under another spelling.
+
+        Also if the name in the statement is captured, and the known table is not.
+
+        history, at : the tables, and where the statement begins.
+        """
+        for name, others in self._unknown_tables(history, at, event, logged):
+            if any(self._captures(*each) for each in (name, *others)):
+                known = others[0] if others else None
+            else:
+                known = self._literals.get(_folded(name))
+            if known is not None:
+                error = _contradiction(logged.statement, name, known)
+                raise error.with_location(event.file, event.start)
+
     def other_spellings(
         self, history: SchemaHistory, at: Position, event: Event, logged: LoggedStatement
     ) -> list[Table]:
-        """Return existing tables that a statement may change, although it does not name them.
+        """Return existing tables that the statement may change, although it does not name them.
 
-        history, at : the tables, and where the statement begins.
-
-        OptionError if such a table is captured, or the one that the statement names.
+        Parameters as of `check_names`.
         """
+        found = self._unknown_tables(history, at, event, logged)
+        return [other for _, others in found for other in others]
+
+    def _unknown_tables(
+        self, history: SchemaHistory, at: Position, event: Event, logged: LoggedStatement
+    ) -> Iterator[tuple[Table, list[Table]]]:
+        """Yield unknown tables that must exist, with the known ones that differ only in case."""
         # A temporary table may have any name.
         if event.flags & THREAD_SPECIFIC_FLAG or logged.query.error_code:
-            return []
-        found: list[Table] = []
+            return
         for name in _existing(logged.statement):
             if _exists(history, at, name):
                 continue
@@ -75,15 +97,7 @@ class LetterCaseCheck:
                 for other in self._spelled_like(history, name)
                 if other != name and _exists(history, at, other)
             ]
-            if any(self._captures(*each) for each in (name, *others)):
-                known = others[0] if others else None
-            else:
-                known = self._literals.get(_folded(name))
-            if known is not None:
-                error = _contradiction(logged.statement, name, known)
-                raise error.with_location(event.file, event.start)
-            found += others
-        return found
+            yield name, others
 
     def _spelled_like(self, history: SchemaHistory, name: Table) -> list[Table]:
         if self._spellings is None or self._spellings[0] is not history:

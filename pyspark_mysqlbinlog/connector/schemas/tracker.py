@@ -138,20 +138,20 @@ class SchemaTracker:
         kind = statement.kind
         begin = end._replace(pos=event.start)
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
-        others: list[Table] = []
         if self._letter_case is not None:
-            others = self._letter_case.other_spellings(self.history, begin, event, logged)
+            self._letter_case.check_names(self.history, begin, event, logged)
         if kind is _KIND.TRUNCATE or kind is _KIND.DML:
             return
         if self._explicit_timestamps:
             context = replace(logged.context, explicit_defaults_for_timestamp=True)
             logged = replace(logged, context=context)
         ddl = _Ddl(logged, begin, end, uses_temporary)
-        for name in others:
-            ddl.states[name] = UnknownSchema(
-                f"{ddl.place}, names it in another case, and whether names are case-sensitive is"
-                " not given (option lowerCaseTableNames)"
-            )
+        if self._letter_case is not None:
+            for name in self._letter_case.other_spellings(self.history, begin, event, logged):
+                ddl.states[name] = UnknownSchema(
+                    f"{ddl.place}, names it in another case, and whether names are case-sensitive"
+                    " is not given (option lowerCaseTableNames)"
+                )
         if logged.query.error_code not in (0, _UNKNOWN_TABLE):
             self._failed(ddl)
         elif statement.database is not None:

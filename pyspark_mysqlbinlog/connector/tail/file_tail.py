@@ -256,7 +256,7 @@ class _Schemas:
 
     def check_names(self, event: Event, logged: LoggedStatement, boundary: Position) -> None:
         if self._letter_case is not None:
-            self._letter_case.other_spellings(self.history, boundary, event, logged)
+            self._letter_case.check_names(self.history, boundary, event, logged)
 
     def look_at(self, event: Event, boundary: Position) -> None:
         if self._watch is None:
