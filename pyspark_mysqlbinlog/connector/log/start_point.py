@@ -90,8 +90,8 @@ def check_before_gtid(log: Log, position: Position, found: PositionFingerprint |
     before = next(iter(log.events(begin)), None)
     if before is not None and before.type in _WITH_GTID:
         raise InvalidPositionError(
-            "the position is between a transaction and its GTID event; set the position of the"
-            f" GTID event, {begin.pos}",
+            "option startingOffset: the position is between a transaction and its GTID event; set"
+            f" {position.file}:{begin.pos}, where the GTID event begins",
             file=position.file,
             position=position.pos,
         )

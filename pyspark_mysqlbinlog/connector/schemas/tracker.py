@@ -149,8 +149,8 @@ class SchemaTracker:
         if self._letter_case is not None:
             for name in self._letter_case.other_spellings(self.history, begin, event, logged):
                 ddl.states[name] = UnknownSchema(
-                    f"{ddl.place}, names it in another case, and whether names are case-sensitive"
-                    " is not given (option lowerCaseTableNames)"
+                    f"{ddl.place}, names it in another letter case; set lowerCaseTableNames"
+                    " (inspect: --lower-case-table-names)"
                 )
         if logged.query.error_code not in (0, _UNKNOWN_TABLE):
             self._failed(ddl)

@@ -73,9 +73,10 @@ def positional_plan(table_map: TableMap, *, is_mariadb: bool = False) -> RowPlan
         name = f"@{at + 1}"
         if is_mariadb and code in OLD_TEMPORALS:
             raise UnsupportedEventError(
-                f"column `{name}` has {field_type_name(code)} of mysql56_temporal_format=OFF, whose"
-                " fraction digits are not in the binlog: rebuild the table with ON (ALTER TABLE …"
-                " FORCE), or give its columns with schemaDdl",
+                f"column `{name}` has the layout {field_type_name(code)} of"
+                " mysql56_temporal_format=OFF, and its fraction digits are not in the binlog:"
+                " rebuild the table with ON (ALTER TABLE … FORCE), or if it has no fractions,"
+                " define it with schemaDdl",
                 table=table_map.full_name,
             )
         schema, codec = _column(name, code, metadata, table_map.nullable(at))
