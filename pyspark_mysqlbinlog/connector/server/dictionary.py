@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 
-from pyspark_mysqlbinlog.connector.server.writers import Writers
+from pyspark_mysqlbinlog.connector.server.pending_transactions import PendingTransactions
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -71,19 +71,19 @@ def wait_until_ddl_is_visible(
     if client.is_mariadb or int(client.server_version.partition(".")[0]) < _FIRST_WITH_ATOMIC_DDL:
         return
     try:
-        _wait_for_writers(client, patience)
+        _wait_for_transactions(client, patience)
     except AccessDeniedError:
         _wait_for_locks(client, captures, others, patience)
 
 
-def _wait_for_writers(client: ReplicaClient, patience: float) -> None:
+def _wait_for_transactions(client: ReplicaClient, patience: float) -> None:
     deadline = monotonic() + patience
     try:
-        writers = Writers(client, _MAY_COMMIT_DDL)
-        while not writers.wait(min(_LOG_SECONDS, max(deadline - monotonic(), 0.0))):
+        pending = PendingTransactions(client, _MAY_COMMIT_DDL)
+        while not pending.wait_until_ended(min(_LOG_SECONDS, max(deadline - monotonic(), 0.0))):
             if monotonic() >= deadline:
-                raise _not_ended(patience, writers.waits_for)
-            LOGGER.warning("information_schema: waiting for %s", writers.waits_for)
+                raise _not_ended(patience, pending.waits_for)
+            LOGGER.warning("information_schema: waiting for %s", pending.waits_for)
     finally:
         client.query("COMMIT")
 

@@ -22,7 +22,7 @@ from helpers.servers.available import every_server
 from helpers.waiting import patience, wait_until
 from helpers.writers.gtid_modes import switch, switchable_mode
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.server import writers as writers_module
+from pyspark_mysqlbinlog.connector.server import pending_transactions as pending_module
 from pyspark_mysqlbinlog.connector.snapshot.visibility import watermark as watermark_module
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import (
     RequestedCheck,
@@ -220,7 +220,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         made.append(seconds)
         sleep(seconds)
 
-    for module in (watermark_module, writers_module):
+    for module in (watermark_module, pending_module):
         monkeypatch.setattr(module, "sleep", pause)
     return made
 

@@ -19,7 +19,7 @@ visible yet. There are three methods, each sufficient on its own:
     GTIDs before the engine's commit.
 ``innodb_trx``
     Needs PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
-    until its changes are visible (see `Writers`).
+    until its changes are visible (see `PendingTransactions`).
 ``lock``
     Needs LOCK TABLES. A session that has changed a table holds a lock on it until the changes are
     visible: LOCK TABLES … READ is granted when no session holds one, and the position is read under
@@ -42,8 +42,8 @@ from time import monotonic, sleep
 from typing import ClassVar, Literal, Self
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.server.pending_transactions import PendingTransactions
 from pyspark_mysqlbinlog.connector.server.settings import current_position
-from pyspark_mysqlbinlog.connector.server.writers import Writers
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
@@ -177,15 +177,15 @@ class _InnoDBTransactions(VisibilityCheck):
     ) -> None:
         super().__init__(client, connect, table)
         self._watermark: Watermark | None = None
-        self._writers: Writers | None = None
+        self._pending: PendingTransactions | None = None
 
     def wait(self, seconds: float) -> Watermark | None:
-        if self._writers is None:
+        if self._pending is None:
             self._watermark = Watermark.read(self._client, self.proof)
             self._own = self._connect()
-            self._writers = Writers(self._own)
-        has_ended = self._writers.wait(seconds)
-        self.waits_for = self._writers.waits_for
+            self._pending = PendingTransactions(self._own)
+        has_ended = self._pending.wait_until_ended(seconds)
+        self.waits_for = self._pending.waits_for
         return self._watermark if has_ended else None
 
 

@@ -18,17 +18,18 @@ from time import monotonic, sleep
 
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
-__all__ = ["Writers"]
+__all__ = ["PendingTransactions"]
 
 # Minimum seconds between two readings of the list, by any session, for the server to renew it.
 _RENEWAL_SECONDS = 0.11
 
 
-class Writers:
-    """The transactions that had changed rows at a moment, until they have ended.
+class PendingTransactions:
+    """The transactions that had changed rows when this object was created, until they are visible.
 
-    It also suffices that a transaction's session is seen idle: what it had committed before that is
-    visible. So a session that forgot to end its transaction does not block.
+    Later transactions that change rows before the first fresh list are included. A transaction also
+    counts as ended if its session is seen idle: what the session had committed before is visible.
+    So a session that forgot to end its transaction does not block.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Writers:
 
     Attributes
     ----------
-    waits_for : what `wait` was waiting for when it timed out.
+    waits_for : what `wait_until_ended` was waiting for when it timed out.
     """
 
     def __init__(self, client: ReplicaClient, busy: str = "COMMAND <> 'Sleep'") -> None:
@@ -51,12 +52,12 @@ class Writers:
         self._own_thread = int(thread)
         self._has_detached = False
         # Transaction -> thread; None before the first fresh reading.
-        self._writers: dict[str, int] | None = None
+        self._pending: dict[str, int] | None = None
         # (thread, XA COMMIT), at that reading.
         self._xa_commits: set[tuple[int, str]] = set()
 
-    def wait(self, seconds: float) -> bool:
-        """Return whether they have ended within so many seconds.
+    def wait_until_ended(self, seconds: float) -> bool:
+        """Wait until all of them have ended; return False after so many seconds.
 
         Raises
         ------
@@ -68,21 +69,21 @@ class Writers:
             if listed is None:
                 self.waits_for = "a fresh list of transactions, which other sessions keep reading"
             else:
-                before = self._writers
-                writers = {
+                before = self._pending
+                pending = {
                     trx: thread for trx, thread in listed.items() if before is None or trx in before
                 }
-                if writers:
+                if pending:
                     busy = self._busy()
-                    writers = {trx: thread for trx, thread in writers.items() if thread in busy}
+                    pending = {trx: thread for trx, thread in pending.items() if thread in busy}
                 if self._has_detached or self._xa_commits:
                     commits = self._read_xa_commits()
                     self._xa_commits = commits if before is None else self._xa_commits & commits
-                self._writers = writers
-                if not writers and not self._xa_commits:
+                self._pending = pending
+                if not pending and not self._xa_commits:
                     return True
                 committing = {thread for thread, _ in self._xa_commits}
-                threads = ", ".join(map(str, sorted(committing.union(writers.values()))))
+                threads = ", ".join(map(str, sorted(committing.union(pending.values()))))
                 self.waits_for = f"the transactions of threads {threads}"
             if monotonic() >= deadline:
                 return False
