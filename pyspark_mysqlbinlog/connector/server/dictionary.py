@@ -21,14 +21,20 @@ from pyspark_mysqlbinlog.connector.server.pending_transactions import PendingTra
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import LOCK_WAIT_TIMEOUT_CODE
 from pyspark_mysqlbinlog.protocol.server.session_settings import LONGEST_TIMEOUT, UNCACHED_SELECT
 
-__all__ = ["is_missing_table_error", "pin_definition", "wait_until_ddl_is_visible"]
+__all__ = [
+    "has_atomic_ddl",
+    "is_missing_table_error",
+    "pin_definition",
+    "wait_until_ddl_is_visible",
+]
 
-LOGGER = logging.getLogger("pyspark_mysqlbinlog")
+_LOG = logging.getLogger("pyspark_mysqlbinlog")
 
-_UNKNOWN_DATABASE, _NO_SUCH_TABLE, _LOCK_WAIT_TIMEOUT = 1049, 1146, 1205
-_FIRST_WITH_ATOMIC_DDL = 8
+_UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
+_MIN_MAJOR_VERSION_WITH_ATOMIC_DDL = 8
 _LOG_SECONDS = 10.0
 
 # DDL ends the transaction of its session, so a statement of rows has none, nor has an event with
@@ -68,12 +74,17 @@ def wait_until_ddl_is_visible(
     ------
     ServerError : the DDL has not ended by then; or what `ReplicaClient.query` raises.
     """
-    if client.is_mariadb or int(client.server_version.partition(".")[0]) < _FIRST_WITH_ATOMIC_DDL:
+    if not has_atomic_ddl(client):
         return
     try:
         _wait_for_transactions(client, patience)
     except AccessDeniedError:
         _wait_for_locks(client, captures, others, patience)
+
+
+def has_atomic_ddl(client: ReplicaClient) -> bool:
+    """Whether the server has a dictionary in InnoDB, in which DDL is committed like rows."""
+    return not client.is_mariadb and client.major_version >= _MIN_MAJOR_VERSION_WITH_ATOMIC_DDL
 
 
 def _wait_for_transactions(client: ReplicaClient, patience: float) -> None:
@@ -83,7 +94,7 @@ def _wait_for_transactions(client: ReplicaClient, patience: float) -> None:
         while not pending.wait_until_ended(min(_LOG_SECONDS, max(deadline - monotonic(), 0.0))):
             if monotonic() >= deadline:
                 raise _not_ended(patience, pending.waits_for)
-            LOGGER.warning("information_schema: waiting for %s", pending.waits_for)
+            _LOG.warning("information_schema: waiting for %s", pending.waits_for)
     finally:
         client.query("COMMIT")
 
@@ -113,7 +124,7 @@ def _is_unlocked(client: ReplicaClient, table: Table) -> bool:
         raise
     except ServerError as error:
         # After another error the lock had been obtained: the server could not open the table.
-        return error.code != _LOCK_WAIT_TIMEOUT
+        return error.code != LOCK_WAIT_TIMEOUT_CODE
     return True
 
 

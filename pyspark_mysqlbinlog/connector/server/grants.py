@@ -129,7 +129,7 @@ class Grants:
             if error.code != _SKIPS_GRANTS:
                 return cls((), is_complete=False, case_sensitive=case_sensitive)
             lines = ["GRANT ALL PRIVILEGES ON *.* TO ``"]
-        major = 0 if client.is_mariadb else int(client.server_version.partition(".")[0])
+        major = 0 if client.is_mariadb else client.major_version
         has_partial_revokes = major >= _FIRST_WITH_PARTIAL_REVOKES
         return cls.parse(
             lines,

@@ -233,6 +233,15 @@ class ReplicaClient:
         return str(self._internals.server_version)
 
     @property
+    def major_version(self) -> int:
+        """The first number of the version, of MySQL or of MariaDB."""
+        version = self.server_version
+        if self.is_mariadb:
+            # Up to 10.11, for replicas that expect a version of MySQL.
+            version = version.removeprefix("5.5.5-")
+        return int(version.partition(".")[0])
+
+    @property
     def is_mariadb(self) -> bool:
         return "mariadb" in self.server_version.lower()
 

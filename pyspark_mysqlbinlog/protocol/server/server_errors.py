@@ -33,8 +33,9 @@ from pyspark_mysqlbinlog.protocol.server.account_errors import (
     not_authenticated,
 )
 
-__all__ = ["dump_error", "is_identity_clash", "log_replaced", "refused"]
+__all__ = ["LOCK_WAIT_TIMEOUT_CODE", "dump_error", "is_identity_clash", "log_replaced", "refused"]
 
+LOCK_WAIT_TIMEOUT_CODE = 1205  # of InnoDB's locks and of metadata locks
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
 _INIT_CONNECT_FAILED = 1184

@@ -55,7 +55,11 @@ from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
-from pyspark_mysqlbinlog.connector.server.dictionary import is_missing_table_error, pin_definition
+from pyspark_mysqlbinlog.connector.server.dictionary import (
+    has_atomic_ddl,
+    is_missing_table_error,
+    pin_definition,
+)
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
@@ -251,7 +255,7 @@ class _Connected:
         snapshot, because information_schema is in InnoDB (measured on 9.7.4; 5.6 and MariaDB read
         the pinned one).
         """
-        if client.is_mariadb or int(client.server_version.partition(".")[0]) < 8:
+        if not has_atomic_ddl(client):
             return self.look(client, table)
         if self._beside is None:
             self._beside = self.connect()

@@ -47,12 +47,12 @@ from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server.server_errors import LOCK_WAIT_TIMEOUT_CODE
 
 __all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck", "Watermark"]
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
-_LOCK_WAIT_TIMEOUT = 1205
 _NO_WAIT_SECONDS = 1
 
 
@@ -220,7 +220,7 @@ class TableLock(VisibilityCheck):
                 self._release(own)
                 return watermark
             except ServerError as error:
-                if isinstance(error, LostConnectionError) or error.code != _LOCK_WAIT_TIMEOUT:
+                if isinstance(error, LostConnectionError) or error.code != LOCK_WAIT_TIMEOUT_CODE:
                     raise
             pause = random.uniform(0.5, 2.0)
             if monotonic() + pause >= deadline:
