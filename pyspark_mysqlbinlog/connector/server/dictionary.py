@@ -1,4 +1,4 @@
-"""When information_schema shows the DDL that the binlog has.
+"""Waits until information_schema shows the DDL that is in the binlog.
 
 On MySQL 8.0 and later DDL is atomic: it is written to the binlog and then committed in InnoDB,
 which has the dictionary. In between, for microseconds or, with semi-synchronous replication, for
@@ -35,7 +35,8 @@ _LOG = logging.getLogger("pyspark_mysqlbinlog")
 
 _UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
 _MIN_MAJOR_VERSION_WITH_ATOMIC_DDL = 8
-_LOG_SECONDS = 10.0
+MAX_DDL_WAIT_SECONDS = 600.0
+_LOG_INTERVAL_SECONDS = 10.0
 
 # DDL ends the transaction of its session, so a statement of rows has none, nor has an event with
 # rows that a replica applies. An ALTER in one of these states is not in the binlog yet; it may stay
@@ -54,21 +55,21 @@ def wait_until_ddl_is_visible(
     captures: Callable[[str, str], bool],
     *,
     others: bool = False,
-    patience: float = 600.0,
+    timeout_seconds: float = MAX_DDL_WAIT_SECONDS,
 ) -> None:
     """Wait until information_schema shows the DDL that is in the binlog now.
 
-    One query with PROCESS. Otherwise one for each table, which waits for its metadata
-    lock. That does not find ALTER DATABASE, CREATE TABLE … SELECT, and the RENAME of a table that
-    is not captured or that the account cannot see.
+    With PROCESS this reads the list of transactions. Without it, one SELECT for each table waits
+    for the table's metadata lock. Metadata locks do not show ALTER DATABASE, CREATE TABLE …
+    SELECT, and the RENAME of a table that is not captured or that the account cannot see.
 
     Parameters
     ----------
     client : without an open transaction.
     captures : of (database, table).
-    others : without PROCESS, wait also for tables that are not captured, and not longer than
-        `patience` for each.
-    patience : seconds to wait; without PROCESS, for each table.
+    others : without PROCESS, wait also for tables that are not captured; a timeout there is no
+        error.
+    timeout_seconds : how long to wait; without PROCESS, for each table.
 
     Raises
     ------
@@ -77,9 +78,9 @@ def wait_until_ddl_is_visible(
     if not has_atomic_ddl(client):
         return
     try:
-        _wait_for_transactions(client, patience)
+        _wait_for_transactions(client, timeout_seconds)
     except AccessDeniedError:
-        _wait_for_locks(client, captures, others, patience)
+        _wait_for_locks(client, captures, others, timeout_seconds)
 
 
 def has_atomic_ddl(client: ReplicaClient) -> bool:
@@ -87,35 +88,40 @@ def has_atomic_ddl(client: ReplicaClient) -> bool:
     return not client.is_mariadb and client.major_version >= _MIN_MAJOR_VERSION_WITH_ATOMIC_DDL
 
 
-def _wait_for_transactions(client: ReplicaClient, patience: float) -> None:
-    deadline = monotonic() + patience
+def _wait_for_transactions(client: ReplicaClient, timeout_seconds: float) -> None:
+    deadline = monotonic() + timeout_seconds
     try:
         pending = PendingTransactions(client, _MAY_COMMIT_DDL)
-        while not pending.wait_until_ended(min(_LOG_SECONDS, max(deadline - monotonic(), 0.0))):
+        while not pending.wait_until_ended(
+            min(_LOG_INTERVAL_SECONDS, max(deadline - monotonic(), 0.0))
+        ):
             if monotonic() >= deadline:
-                raise _not_ended(patience, pending.waits_for)
+                raise _not_ended(timeout_seconds, pending.waits_for)
             _LOG.warning("information_schema: waiting for %s", pending.waits_for)
     finally:
         client.query("COMMIT")
 
 
 def _wait_for_locks(
-    client: ReplicaClient, captures: Callable[[str, str], bool], others: bool, patience: float
+    client: ReplicaClient,
+    captures: Callable[[str, str], bool],
+    others: bool,
+    timeout_seconds: float,
 ) -> None:
-    client.query(f"SET SESSION lock_wait_timeout = {int(patience)}")
+    client.query(f"SET SESSION lock_wait_timeout = {int(timeout_seconds)}")
     visible: set[Table] = set()
     # A RENAME that was waited for may show a new name, and that table's own DDL.
     while listed := _tables(client) - visible:
         for table in sorted(listed):
             is_captured = captures(*table)
-            if (is_captured or others) and not _is_unlocked(client, table) and is_captured:
-                raise _not_ended(patience, f"the metadata lock of {quoted(*table)}")
+            if (is_captured or others) and not _wait_for_lock(client, table) and is_captured:
+                raise _not_ended(timeout_seconds, f"the metadata lock of {quoted(*table)}")
         visible |= listed
     client.query(f"SET SESSION lock_wait_timeout = {LONGEST_TIMEOUT}")
 
 
-def _is_unlocked(client: ReplicaClient, table: Table) -> bool:
-    """Wait for a table's metadata lock; False if that took too long."""
+def _wait_for_lock(client: ReplicaClient, table: Table) -> bool:
+    """Wait for a table's metadata lock; return False on a timeout."""
     try:
         pin_definition(client, table)
     except AccessDeniedError:
@@ -137,10 +143,10 @@ def _tables(client: ReplicaClient) -> set[Table]:
     return {(database, table) for database, table in rows}
 
 
-def _not_ended(patience: float, waits_for: str) -> ServerError:
+def _not_ended(timeout_seconds: float, waits_for: str) -> ServerError:
     return ServerError(
-        f"waited {patience:g} s for DDL that is in the binlog and may not be visible in"
-        f" information_schema yet ({waits_for}); end these statements, and start again with the"
+        "information_schema may not show DDL that is in the binlog: waited"
+        f" {timeout_seconds:g} s for {waits_for}; end these statements, and start again with the"
         " same checkpoint"
     )
 
