@@ -51,12 +51,11 @@ Captures = Callable[[str, str], bool]
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _MAX_TRIES = 30
-# What changes tables, apart from rows events.
-_CHANGES = DDL_KINDS | {StatementKind.TRUNCATE, StatementKind.DML}
+_KINDS_THAT_CHANGE_TABLES = DDL_KINDS | {StatementKind.TRUNCATE, StatementKind.DML}
 
 
 @dataclass(frozen=True, slots=True)
-class _Ddl:
+class _StatementAt:
     event: Event
     logged: LoggedStatement
     end: Position
@@ -98,7 +97,7 @@ def history_of_server(
         tables = read_table_schemas(client, captures, others=uncaptured)
         charsets = database_charsets(client)
         after = _end_of(log, client)
-        late = list(_ddl(log, before, after))
+        late = list(_statements(log, before, after))
         there = {schema.database for schema in tables if captures(schema.database, schema.table)}
         if not any(_touches(ddl, captures, there) for ddl in late):
             break
@@ -131,7 +130,7 @@ def history_of_server(
         )
     ]
     history, index_changes = _since(
-        list(_ddl(log, start, before)),
+        list(_statements(log, start, before)),
         start,
         charsets,
         captures,
@@ -166,7 +165,7 @@ def _end_of(log: ScannedLog, client: ReplicaClient) -> Position:
 
 
 def _since(
-    ddls: list[_Ddl],
+    ddls: list[_StatementAt],
     start: Position,
     charsets: dict[str, str],
     captures: Captures,
@@ -228,18 +227,21 @@ def history_of_log(log: ScannedLog, start: Position, captures: Captures) -> Sche
 
 
 def advance(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
-    """Make trackers follow the log's DDL from `start` to its end, and see its other changes."""
-    for ddl in _ddl(log, start, None, _CHANGES):
+    """Pass the log's DDL from `start` to its end to trackers.
+
+    TRUNCATE and DML are passed, too: a tracker may check the names in them.
+    """
+    for found in _statements(log, start, None, _KINDS_THAT_CHANGE_TABLES):
         for tracker in trackers:
-            tracker.follow(ddl.event, ddl.logged, ddl.end)
+            tracker.follow(found.event, found.logged, found.end)
 
 
-def _ddl(
+def _statements(
     log: ScannedLog,
     start: Position,
     end: Position | None,
     kinds: Collection[StatementKind] = DDL_KINDS,
-) -> Iterator[_Ddl]:
+) -> Iterator[_StatementAt]:
     """Yield the statements of some kinds that begin in [start, end)."""
     if end is not None and start >= end:
         return
@@ -256,12 +258,12 @@ def _ddl(
                 version = versions[event.file] = log.server_version(event.file)
             logged = LoggedStatement.read(event.body, version)
             if logged.statement.kind in kinds:
-                yield _Ddl(event, logged, here._replace(pos=event.end))
+                yield _StatementAt(event, logged, here._replace(pos=event.end))
         elif event.type == _FORMAT_DESCRIPTION:
             versions[event.file] = parse_server_version(event.body)
 
 
-def _touches(ddl: _Ddl, captures: Captures, databases: set[str]) -> bool:
+def _touches(ddl: _StatementAt, captures: Captures, databases: set[str]) -> bool:
     """Whether it may have changed the captured tables' schemas, in `databases`."""
     statement = ddl.statement
     if statement.database is not None:
