@@ -122,8 +122,8 @@ def _makes_values(change: ColumnChange, *, is_new: bool) -> bool:
     No schema records whether the old column was AUTO_INCREMENT or rounded.
     """
     definition = change.definition
-    if definition.computed or is_new:
-        return definition.computed or definition.fills
+    if definition.generated or is_new:
+        return definition.generated or definition.fills
     return definition.counts or definition.parsed.rounds
 
 

@@ -39,8 +39,7 @@ class ColumnDefinition:
     fills : existing rows get a value: it has a default other than NULL, is AUTO_INCREMENT, or is
         generated.
     counts : it is AUTO_INCREMENT, so an existing 0 becomes another number.
-    computed : it is a generated column.
-    virtual : as in ColumnSchema.
+    generated, virtual : as in ColumnSchema.
     """
 
     name: str
@@ -49,7 +48,7 @@ class ColumnDefinition:
     primary_key: bool
     fills: bool = False
     counts: bool = False
-    computed: bool = False
+    generated: bool = False
     virtual: bool = False
     unique: bool = False
 
@@ -61,7 +60,7 @@ class ColumnDefinition:
         column = resolve(self.parsed, self.name, self.nullable, default_charset)
         if column.charset is not None:
             check_labels(self.name, column.labels, column.charset)
-        return replace(column, virtual=self.virtual, generated=self.computed)
+        return replace(column, virtual=self.virtual, generated=self.generated)
 
 
 def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:
@@ -120,7 +119,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             if stream.at("AS", "ROW"):
                 raise SchemaError("system versioning is not supported")
         elif stream.accept("AS"):
-            column.fills = column.computed = True
+            column.fills = column.generated = True
             stream.skip_parentheses()
         elif stream.accept_any("STORED", "PERSISTENT"):
             is_stored = True
@@ -150,7 +149,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
         else:
             raise stream.unexpected("a column's attribute")
     # A generated column with neither VIRTUAL nor STORED is VIRTUAL.
-    column.virtual = column.computed and not is_stored
+    column.virtual = column.generated and not is_stored
     return column
 
 
