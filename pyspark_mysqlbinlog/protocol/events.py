@@ -18,7 +18,9 @@ __all__ = [
     "ARTIFICIAL_FLAG",
     "HEADER",
     "HEADER_LENGTH",
+    "IDENTIFYING_GTID_TYPES",
     "IGNORABLE_FLAG",
+    "MYSQL_GTID_TYPES",
     "RELAY_LOG_FLAG",
     "ROWS_EVENT_TYPES",
     "THREAD_SPECIFIC_FLAG",
@@ -115,6 +117,10 @@ TRANSACTION_GTID_TYPES = frozenset(
         EventType.MARIADB_GTID_EVENT,
     }
 )
+# Those that contain a GTID.
+IDENTIFYING_GTID_TYPES = TRANSACTION_GTID_TYPES - {EventType.ANONYMOUS_GTID_LOG_EVENT}
+# Those of MySQL, after which BEGIN is an event of its own.
+MYSQL_GTID_TYPES = TRANSACTION_GTID_TYPES - {EventType.MARIADB_GTID_EVENT}
 
 ROWS_EVENT_TYPES = frozenset(
     {

@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     IGNORABLE_FLAG,
     RELAY_LOG_FLAG,
+    TRANSACTION_GTID_TYPES,
     EventType,
     type_name,
 )
@@ -33,18 +34,12 @@ _ROTATE = int(EventType.ROTATE_EVENT)
 _IGNORABLE = int(EventType.IGNORABLE_LOG_EVENT)
 _HEARTBEATS = (EventType.HEARTBEAT_LOG_EVENT, EventType.HEARTBEAT_LOG_EVENT_V2)
 # Types of events before which events of the source may be missing.
-_AFTER_GAPS = frozenset(
-    {
-        EventType.GTID_LOG_EVENT,
-        EventType.ANONYMOUS_GTID_LOG_EVENT,
-        EventType.GTID_TAGGED_LOG_EVENT,
-        EventType.QUERY_EVENT,
-        EventType.PREVIOUS_GTIDS_LOG_EVENT,
-        EventType.MARIADB_GTID_EVENT,
-        EventType.MARIADB_GTID_LIST_EVENT,
-        EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
-    }
-)
+_AFTER_GAPS = TRANSACTION_GTID_TYPES | {
+    EventType.QUERY_EVENT,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.MARIADB_GTID_LIST_EVENT,
+    EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+}
 # MariaDB's replicas do not store the ANNOTATE_ROWS before a table map (measured on 10.11 and 11.8).
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)

@@ -19,17 +19,17 @@ from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import FailoverError
 from pyspark_mysqlbinlog.protocol.event_reader import EventReader
-from pyspark_mysqlbinlog.protocol.events import ARTIFICIAL_FLAG, Event, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
+    IDENTIFYING_GTID_TYPES,
+    Event,
+    EventHeader,
+    EventType,
+)
 from pyspark_mysqlbinlog.protocol.messages import MariadbGtid
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient, ServerSettings
 
 __all__ = ["check_is_new", "position_after"]
-
-_GTIDS = (
-    int(EventType.GTID_LOG_EVENT),
-    int(EventType.GTID_TAGGED_LOG_EVENT),
-    int(EventType.MARIADB_GTID_EVENT),
-)
 
 
 def position_after(
@@ -133,7 +133,7 @@ def _first_after(settings: ServerSettings, executed: GtidSet) -> Position:
                 # The server has skipped the events before this one.
                 reader.seek(header.log_pos - header.length)
             event = reader.feed(raw)
-            if event is not None and event.type in _GTIDS:
+            if event is not None and event.type in IDENTIFYING_GTID_TYPES:
                 check_is_new(event, executed)
                 return Position.of(event.file, event.start)
     raise FailoverError("its binlog has none of the transactions that it had a moment before")

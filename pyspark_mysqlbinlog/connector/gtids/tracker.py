@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     HEADER_LENGTH,
+    IDENTIFYING_GTID_TYPES,
     TRANSACTION_GTID_TYPES,
     Event,
     EventHeader,
@@ -27,9 +28,7 @@ from pyspark_mysqlbinlog.protocol.messages import Gtid, MariadbGtid
 __all__ = ["GtidTracker"]
 
 _GTID = int(EventType.GTID_LOG_EVENT)
-_GTID_TAGGED = int(EventType.GTID_TAGGED_LOG_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
-_IDENTIFYING = (_GTID, _GTID_TAGGED, _MARIADB_GTID)
 _PREVIOUS_GTIDS = int(EventType.PREVIOUS_GTIDS_LOG_EVENT)
 _MARIADB_GTID_LIST = int(EventType.MARIADB_GTID_LIST_EVENT)
 
@@ -56,7 +55,7 @@ class GtidTracker:
 
     def follow(self, event: Event) -> None:
         """Take an event that is in no run."""
-        if event.type in _IDENTIFYING:
+        if event.type in IDENTIFYING_GTID_TYPES:
             self._gtid = _parsed(event.type, event.server_id, event.body)
         elif event.type == _PREVIOUS_GTIDS:
             self._begin_file(GtidSet.of(GtidInterval(*each) for each in parse_gtid_set(event.body)))
@@ -109,7 +108,7 @@ def _runs(run: Run) -> Iterator[tuple[int, int, str, int]]:
     """Yield (first transaction, count, source, first number); no source: without a GTID."""
     for first, count, data in run.gtids:
         header = EventHeader.parse(data)
-        if header.type in _IDENTIFYING:
+        if header.type in IDENTIFYING_GTID_TYPES:
             yield first, count, *_parsed(header.type, header.server_id, data[HEADER_LENGTH:])
         else:
             yield first, count, "", 0

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
-from pyspark_mysqlbinlog.protocol.events import TRANSACTION_GTID_TYPES, EventType
+from pyspark_mysqlbinlog.protocol.events import IDENTIFYING_GTID_TYPES, EventType
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 __all__ = ["canonical", "check_before_gtid", "check_there", "pack_position"]
@@ -33,7 +33,6 @@ _FILE_HEAD = frozenset(
         int(EventType.MARIADB_BINLOG_CHECKPOINT_EVENT),
     }
 )
-_WITH_GTID = TRANSACTION_GTID_TYPES - {EventType.ANONYMOUS_GTID_LOG_EVENT}
 
 
 def pack_position(
@@ -88,7 +87,7 @@ def check_before_gtid(log: Log, position: Position, found: PositionFingerprint |
         return
     begin = position._replace(pos=position.pos - found.length)
     before = next(iter(log.events(begin)), None)
-    if before is not None and before.type in _WITH_GTID:
+    if before is not None and before.type in IDENTIFYING_GTID_TYPES:
         raise InvalidPositionError(
             "option startingOffset: the position is between a transaction and its GTID event; set"
             f" {position.file}:{begin.pos}, where the GTID event begins",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.events.statements import Statement, StatementKind
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.events import MYSQL_GTID_TYPES, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Gtid, MariadbGtid, Query, parse_rows_query
 
 __all__ = ["TransactionContext", "TransactionState", "valid_text"]
@@ -26,7 +26,6 @@ _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _ROWS_QUERY = int(EventType.ROWS_QUERY_LOG_EVENT)
 _ENDS = frozenset({int(EventType.XID_EVENT), int(EventType.XA_PREPARE_LOG_EVENT)})
 _GTID_TAGGED = int(EventType.GTID_TAGGED_LOG_EVENT)
-_GTIDS = frozenset({_GTID, _GTID_TAGGED, int(EventType.ANONYMOUS_GTID_LOG_EVENT)})
 _STATEMENT_TEXTS = frozenset({_ROWS_QUERY, int(EventType.MARIADB_ANNOTATE_ROWS_EVENT)})
 
 _KIND = StatementKind
@@ -91,7 +90,7 @@ class TransactionState:
             self.table_map()
         elif kind in _STATEMENT_TEXTS:
             self.text()
-        elif kind in _GTIDS:
+        elif kind in MYSQL_GTID_TYPES:
             self.gtid()
         elif kind == _MARIADB_GTID:
             self.gtid(begins=MariadbGtid.parse(event.body).begins)
@@ -224,7 +223,7 @@ class TransactionContext:
         elif query is not None and statement is not None:
             self._query(event, query, statement)
         else:
-            if kind in _GTIDS:
+            if kind in MYSQL_GTID_TYPES:
                 self._begin(event.start, _gtid_text(kind, event.body))
             elif kind == _MARIADB_GTID:
                 gtid = MariadbGtid.parse(event.body)

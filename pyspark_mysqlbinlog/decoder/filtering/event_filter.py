@@ -50,6 +50,7 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
 from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     IGNORABLE_FLAG,
+    MYSQL_GTID_TYPES,
     ROWS_EVENT_TYPES,
     THREAD_SPECIFIC_FLAG,
     Event,
@@ -78,11 +79,6 @@ _INCIDENT = int(EventType.INCIDENT_EVENT)
 _EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-_GTIDS = _types(
-    EventType.GTID_LOG_EVENT,
-    EventType.ANONYMOUS_GTID_LOG_EVENT,
-    EventType.GTID_TAGGED_LOG_EVENT,
-)
 _STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
 # Part of a file, not of a transaction.
 _FILE_EVENTS = _types(
@@ -314,7 +310,7 @@ class EventFilter:
             if not transaction.in_group:
                 unsafe_events.check_outside(event)
             return self._end(event)
-        if kind in _GTIDS:
+        if kind in MYSQL_GTID_TYPES:
             self._gtid(event, begins=False)
         elif kind == _MARIADB_GTID:
             gtid = MariadbGtid.parse(event.body)

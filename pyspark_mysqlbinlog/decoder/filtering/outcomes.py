@@ -12,7 +12,13 @@ from typing import Self
 
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, CommitPlace, Event, EventType
+from pyspark_mysqlbinlog.protocol.events import (
+    HEADER_LENGTH,
+    TRANSACTION_GTID_TYPES,
+    CommitPlace,
+    Event,
+    EventType,
+)
 
 __all__ = [
     "Outcome",
@@ -30,16 +36,8 @@ __all__ = [
 # Captured events as they were read.
 Part = Event | PackedEvents
 
-_GTIDS = frozenset(
-    {
-        EventType.GTID_LOG_EVENT,
-        EventType.GTID_TAGGED_LOG_EVENT,
-        EventType.ANONYMOUS_GTID_LOG_EVENT,
-        EventType.MARIADB_GTID_EVENT,
-    }
-)
 # Types of the events of a transaction that do not belong to one of its statements.
-_FRAME = _GTIDS | {EventType.QUERY_EVENT}
+_FRAME = TRANSACTION_GTID_TYPES | {EventType.QUERY_EVENT}
 _PREPARED = re.compile(r"(X'[0-9a-f]*',X'[0-9a-f]*',\d+) (.+):(\d+)-(\d+)", re.DOTALL)
 
 
@@ -134,7 +132,7 @@ class XaCommitted:
         for part in parts:
             if isinstance(part, PackedEvents):
                 yield part._replace(block=part.block._replace(committed=place))
-            elif part.type not in _GTIDS:
+            elif part.type not in TRANSACTION_GTID_TYPES:
                 yield part._replace(committed=place)
                 if part.offset is None:
                     # An event that MariaDB compresses may have more rows than bytes in the binlog.
