@@ -42,8 +42,8 @@ class Options(OptionFields):
     # Which of the servers that `host` names is read; empty if any.
     _server_uuid: str = PrivateAttr("")
 
-    # Only the server shows whether table names are case-sensitive: every method takes it. Files do
-    # not contain it.
+    # Only the server shows whether table names are case-sensitive, so the methods take this as an
+    # argument. Files do not show it.
 
     @property
     def files_are_case_sensitive(self) -> bool:
@@ -168,9 +168,9 @@ class Options(OptionFields):
         return bound
 
     def for_files(self, *, case_sensitive: bool) -> Options:
-        """Return these options for files of which a checkpoint records what the server does.
+        """Return these options with the letter case that a checkpoint records for its files.
 
-        case_sensitive : whether it distinguishes table names by case.
+        case_sensitive : whether the server that wrote them distinguishes table names by case.
         """
         if self.path is None or case_sensitive or not self.files_are_case_sensitive:
             return self

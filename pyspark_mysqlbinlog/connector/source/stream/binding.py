@@ -46,7 +46,10 @@ class StreamBinding:
         self._use(options)
 
     def bind(self, offset: Offset) -> None:
-        """Read the server of an offset, if there are several; files as the offset's server did."""
+        """Bind the options to an offset: to its server if there are several, or to its letter case.
+
+        The letter case is that of files: a server is asked.
+        """
         files = self.options.for_files(case_sensitive=not offset.case_insensitive)
         if files is not self.options:
             self._use(files)

@@ -72,7 +72,8 @@ def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnD
     try:
         parsed = parse_type(stream, context)
         if parsed.type == "year" and not context.mariadb and context.server_version >= 50606:
-            parsed.length = None  # it makes YEAR(4) of YEAR(2)
+            # MySQL 5.6.6 and later create YEAR(4) for YEAR(2).
+            parsed.length = None
         # TIMESTAMP is the only type that is NOT NULL by default.
         nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
         nullable = nullable and not parsed.not_null
