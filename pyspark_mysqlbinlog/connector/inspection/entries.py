@@ -219,7 +219,7 @@ class Entries:
         elif kind == _FORMAT_DESCRIPTION:
             # A new file, maybe of a restarted server: ids refer to other tables.
             self._maps.clear()
-            if event.file in self._source.gaps and event.start == FIRST_EVENT:
+            if event.file in self._source.files_after_gaps and event.start == FIRST_EVENT:
                 self._columns.forget()
             self._counter.forget()
             # A transaction that a crash of the server cut off has no end.

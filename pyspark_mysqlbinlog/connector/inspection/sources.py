@@ -68,7 +68,7 @@ class Source(Protocol):
     ----------
     files : names of its files, in order.
     notes : lines to show about the log after its last event.
-    gaps : those of the files read so far before which changes may be missing, also DDL.
+    files_after_gaps : names of the files read so far before which changes may be missing, also DDL.
     case_sensitive : whether its server distinguishes names of tables by case.
     """
 
@@ -79,7 +79,7 @@ class Source(Protocol):
     def notes(self) -> Sequence[str]: ...
 
     @property
-    def gaps(self) -> Collection[str]: ...
+    def files_after_gaps(self) -> Collection[str]: ...
 
     @property
     def case_sensitive(self) -> bool: ...
@@ -123,7 +123,7 @@ class BinlogFiles:
         self._start = start
         self.files = names
         self.notes: list[str] = []
-        self.gaps: set[str] = set()
+        self.files_after_gaps: set[str] = set()
         # The files do not contain it.
         self.case_sensitive = case_sensitive
 
@@ -133,7 +133,7 @@ class BinlogFiles:
         for path in self._log.paths:
             location = located(path)
             if before is not None:
-                self._check_next(chain, before, location)
+                self._note_gap(chain, before, location)
             before = location
             # Like a read of `path`: only the last file may be incomplete.
             with FileStream(location, may_be_cut=path == self._log.paths[-1]) as stream:
@@ -154,15 +154,15 @@ class BinlogFiles:
                 )
             start = FIRST_EVENT
 
-    def _check_next(self, chain: FileChain, before: Location, after: Location) -> None:
+    def _note_gap(self, chain: FileChain, before: Location, after: Location) -> None:
+        """Record that changes before a file may be missing, if it does not follow the previous."""
         try:
             chain.check(before, after)
         except (BinlogGapError, MalformedEventError) as error:
             name = binlog_name(after)
-            self.gaps.add(name)
+            self.files_after_gaps.add(name)
             self.notes.append(
-                f"column names that are known before {name} are not used after its beginning:"
-                f" {error.message}"
+                f"{name}: column names from earlier files are not used: {error.message}"
             )
 
     def position(self, file: str, pos: int) -> Position:
@@ -210,7 +210,7 @@ class ServerBinlog:
             self._known = _KnownColumns.ask(client, self._log, self.start)
         self.notes: list[str] = []
         # The DDL of files that are left out is known, too.
-        self.gaps: set[str] = set()
+        self.files_after_gaps: set[str] = set()
         self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:
@@ -295,7 +295,7 @@ class LiveBinlog:
         self.files = (self.start.file,)
         self.notes: list[str] = []
         # The DDL of files that are left out is known, too.
-        self.gaps: set[str] = set()
+        self.files_after_gaps: set[str] = set()
         self.case_sensitive = self._known.case_sensitive
 
     def events(self) -> Iterator[LoggedEvent]:

@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgor
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["ChainFile", "FileChain", "check_chain", "check_next"]
+__all__ = ["ChainFile", "FileChain", "check_chain", "check_numbered_successor"]
 
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 # LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
@@ -113,13 +113,13 @@ def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
         _check_own_number(files[-1])
 
 
-def check_next(before: ChainFile, after: ChainFile) -> None:
+def check_numbered_successor(before: ChainFile, after: ChainFile) -> None:
     """Raise BinlogGapError unless a file follows another one, as their server numbered them."""
     _check_pair(before, after, None, is_numbered=True)
 
 
 class FileChain:
-    """The same check for files that are read one after the other, in any order."""
+    """Checks files as they are read, one after the other: each must follow the previous one."""
 
     def __init__(self) -> None:
         self._place: _Place | None = None

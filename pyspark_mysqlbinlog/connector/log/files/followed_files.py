@@ -25,7 +25,7 @@ from typing import NamedTuple
 from pyspark_mysqlbinlog.checkpoints.fingerprint import PositionFingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START
-from pyspark_mysqlbinlog.connector.log.files.file_chain import ChainFile, check_next
+from pyspark_mysqlbinlog.connector.log.files.file_chain import ChainFile, check_numbered_successor
 from pyspark_mysqlbinlog.connector.log.files.file_log import (
     FileLog,
     following_events,
@@ -174,7 +174,7 @@ class FollowedFiles:
                 walker, first = self._open(stream, path, status)
                 if walker.head is not None:
                     if self._before is not None:
-                        check_next(self._before, ChainFile.read(path))
+                        check_numbered_successor(self._before, ChainFile.read(path))
                         self._before = None
                     self.compared = True
                     yield from self._read(path, stream, walker, first, scanner)
