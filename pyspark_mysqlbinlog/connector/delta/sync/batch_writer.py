@@ -47,11 +47,11 @@ from pyspark_mysqlbinlog.connector.delta.sync.constants import (
     RELOAD_HINT,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
-    empties_table,
     is_drop,
+    is_replacement,
+    is_whole_truncate,
     kind_of,
     may_add_rows,
-    replaces_table,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import (
     apply_multiset,
@@ -202,7 +202,7 @@ class TableBatchWriter:
             self._is_there = True
             self.schema = what
             self._hold(what)
-        elif statement is not None and replaces_table(statement["query"]):
+        elif statement is not None and is_replacement(statement["query"]):
             self._is_known = True
             self._create(start, what)
         elif not self._is_there and self._is_known:
@@ -301,7 +301,7 @@ class TableBatchWriter:
         """Note a statement that changes rows without row events."""
         if self._pending_statement is not None:
             self._invalidate_at(self._pending_statement)
-        if statement["op"] == "ddl" or not empties_table(statement["query"]):
+        if statement["op"] == "ddl" or not is_whole_truncate(statement["query"]):
             self._pending_statement = statement
         else:
             self._emptied = statement["seq"]
@@ -398,7 +398,7 @@ class TableBatchWriter:
             record_merge_key(self._target, self._name, key, self._source_columns, own)
         if self._states:
             fields = delta_schema(self.schema)
-            states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
+            states = pa.concat_tables([_cast_to_schema(fields, each) for each in self._states])
             check_partition_values(self._target, states, self._name, key)
             if not key:
                 apply_multiset(self._target, states, marker, self._name)
@@ -475,7 +475,7 @@ class TableBatchWriter:
     def _invalidate_at(self, statement: dict[str, Any]) -> None:
         """Handle a statement that changed rows without row events; see `_invalidate`."""
         self._pending_statement = None
-        if replaces_table(statement["query"]):
+        if is_replacement(statement["query"]):
             # The binlog contains all rows of the new table.
             self._emptied = statement["seq"]
             self._states.clear()
@@ -538,7 +538,7 @@ def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
     return states.select(kept).rename_columns([names.get(name, name) for name in kept])
 
 
-def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
+def _cast_to_schema(fields: pa.Schema, states: pa.Table) -> pa.Table:
     """Return the states with a table's columns, in its order and types."""
     columns = [
         cast_column(states.column(field.name), field.type)

@@ -1,8 +1,8 @@
 """Classifies the statement of a row.
 
-The row has the statement's text, but neither its session's sql_mode nor its server's version. The
-server executed the statement, so its executable comments are read as text, and double quotes as
-those of a name: no string precedes the words and names that are read here.
+A row contains the statement's text, but neither the session's sql_mode nor the server's version.
+The server executed the statement, so the contents of executable comments are read as SQL, and
+double quotes as quotes of a name: no string precedes the words and names that are read here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
-__all__ = ["empties_table", "is_drop", "kind_of", "may_add_rows", "replaces_table"]
+__all__ = ["is_drop", "is_replacement", "is_whole_truncate", "kind_of", "may_add_rows"]
 
 _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 _UNREAD = frozenset({StatementKind.UNKNOWN, StatementKind.OTHER})
@@ -22,7 +22,7 @@ _CONTEXTS = tuple(
     SqlContext(ansi_quotes=True, server_version=_MAX_VERSION, mariadb=mariadb)
     for mariadb in (False, True)
 )
-# Text in an executable comment may be a clause, or none.
+# A server skips the executable comments of later versions, so a clause in one may not apply.
 _MAY_ADD_ROWS = re.compile(r"IMPORT|/\*M?!", re.IGNORECASE)
 
 
@@ -31,7 +31,7 @@ def kind_of(query: str | None) -> StatementKind:
     return _classified(query).kind
 
 
-def empties_table(query: str | None) -> bool:
+def is_whole_truncate(query: str | None) -> bool:
     """Return whether a truncate removes all rows; one of a partition does not."""
     if query is None:
         return True  # the row before the snapshot of a table without a key
@@ -44,7 +44,7 @@ def is_drop(query: str | None) -> bool:
     return kind_of(query) in _DROPS
 
 
-def replaces_table(query: str | None) -> bool:
+def is_replacement(query: str | None) -> bool:
     """Return whether a statement drops the table and creates it again."""
     return _classified(query).or_replace
 

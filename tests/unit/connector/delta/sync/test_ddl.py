@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
-    empties_table,
+    is_replacement,
+    is_whole_truncate,
     kind_of,
     may_add_rows,
-    replaces_table,
 )
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 
@@ -47,9 +47,9 @@ def test_statements_that_may_add_rows_are_known(query: str, adds: bool) -> None:
 
 
 def test_only_create_or_replace_replaces_the_table() -> None:
-    assert replaces_table('/* data-losing */ CREATE OR REPLACE TABLE "t" (id INT)')
-    assert replaces_table("CREATE OR REPLACE TABLE t LIKE u")
-    assert not replaces_table("CREATE TABLE t (id INT)")
+    assert is_replacement('/* data-losing */ CREATE OR REPLACE TABLE "t" (id INT)')
+    assert is_replacement("CREATE OR REPLACE TABLE t LIKE u")
+    assert not is_replacement("CREATE TABLE t (id INT)")
 
 
 EMPTYING = [
@@ -67,4 +67,4 @@ EMPTYING = [
 
 @pytest.mark.parametrize(("query", "empties"), EMPTYING)
 def test_only_a_truncate_of_partitions_keeps_rows(query: str | None, empties: bool) -> None:
-    assert empties_table(query) is empties
+    assert is_whole_truncate(query) is empties
