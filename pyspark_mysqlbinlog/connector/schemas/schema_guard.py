@@ -109,9 +109,10 @@ class SchemaGuard:
             is_shown = schema is not None or (database, table) in self._shown
             if described is not None and not is_shown:
                 raise UnknownSchemaError(
-                    "expected a table that the server shows to the account, because its existing"
-                    " rows must be snapshotted; GRANT SELECT on it, or exclude it (excludeTables),"
-                    " and start again with the same checkpoint",
+                    "the server does not show this table to the account, and its existing rows"
+                    " must be snapshotted: expected SELECT on it, found only metadata in the"
+                    " binlog; GRANT SELECT on it, or exclude it (excludeTables), and start again"
+                    " with the same checkpoint",
                     table=table_map.full_name,
                 )
             if schema is None and described is None and not self._positional:

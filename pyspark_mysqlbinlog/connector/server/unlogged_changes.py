@@ -45,7 +45,7 @@ _UPDATE_TRIGGERS = (
 _COLUMNS = "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND "
 _IS_VIRTUAL, _IS_JSON = "EXTRA LIKE '%%VIRTUAL%%'", "DATA_TYPE = 'json'"
 # The first version that was measured not to log virtual columns of updated rows.
-_MARIADB_WITHOUT_VIRTUAL = 110800
+_MIN_MARIADB_WITHOUT_VIRTUAL = 110800
 _UNION = re.compile(r" UNION=\((.*?)\)(?: |$)", re.DOTALL)
 _NAME = re.compile(r"(?:`((?:[^`]|``)+)`\.)?`((?:[^`]|``)+)`")
 _SEE = "see docs/reference/limitations.md"
@@ -94,12 +94,15 @@ def _warn_of_engines(client: ReplicaClient, tables: Collection[Table]) -> None:
 
 def _warn_of_triggers(client: ReplicaClient, tables: Collection[Table]) -> None:
     context = SqlContext.of(0, client.server_version)
-    if context.mariadb and context.server_version < _MARIADB_WITHOUT_VIRTUAL:
+    if context.mariadb and context.server_version < _MIN_MARIADB_WITHOUT_VIRTUAL:
         columns = _IS_VIRTUAL
-        lost = "an UPDATE of several tables logs VIRTUAL columns as they were before it"
+        lost = (
+            "an UPDATE of several tables logs VIRTUAL columns with their values from before the"
+            " trigger"
+        )
     elif "PARTIAL_JSON" in (client.variable("binlog_row_value_options") or ""):
         columns = _IS_JSON
-        lost = "with PARTIAL_JSON, its changes of a document are not in the binlog"
+        lost = "with PARTIAL_JSON the binlog lacks the trigger's changes of a document"
     else:
         return
     found = []
@@ -110,9 +113,10 @@ def _warn_of_triggers(client: ReplicaClient, tables: Collection[Table]) -> None:
         )
         found += sorted(with_trigger & with_column & set(tables))
     if found:
+        names = ", ".join(map(".".join, found))
         warn_once(
-            f"{', '.join(map('.'.join, found))}: a BEFORE UPDATE trigger changes rows; {lost}, and"
-            f" `after` has wrong values: {_SEE}"
+            f"{names}: `after` can have wrong values where a BEFORE UPDATE trigger changes rows,"
+            f" because {lost}: {_SEE}"
         )
 
 

@@ -45,7 +45,8 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
         for label in labels:
             if not _OTHER_IN_SWE7.isdisjoint(label):
                 raise SchemaError(
-                    f"label {label!r} has other letters in swe7, which the client has"
+                    f"label {label!r} has characters that swe7, a character set of the client's"
+                    " connection, lacks: it has letters in their places"
                 )
     if all(label.isascii() and "\\" not in label and "?" not in label for label in labels):
         return
