@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.decoder.result_rows import read as result_rows
-from pyspark_mysqlbinlog.errors import LostConnectionError
+from pyspark_mysqlbinlog.errors import LostConnectionError, UnrepresentableValueError
 from pyspark_mysqlbinlog.protocol.server.client import ReplicaClient
 
 pytestmark = pytest.mark.one_server
@@ -184,3 +184,16 @@ def test_keyless_snapshot_is_retried_if_documents_change_after_their_numbers_wer
     rows = read(json_server)
     assert rows.column("op").to_pylist().count("t") == len(tries) == 2
     assert values(json_server, rows) == [*range(4098)]
+
+
+def test_documents_that_change_at_each_attempt_raise_unrepresentable_value_error(
+    json_server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    json_server.execute(*(each.format(t=f"{DATABASE}.t", engine="InnoDB") for each in MANY))
+    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(result_rows, "_with_number_types", lambda client, plan, *_: plan)
+    with pytest.raises(UnrepresentableValueError, match="documents changed while they") as caught:
+        read(json_server)
+    assert caught.value.table == f"{DATABASE}.t"
+    assert f"documents of {DATABASE}.t changed while they were read" in caplog.text
+    assert "was altered" not in caplog.text

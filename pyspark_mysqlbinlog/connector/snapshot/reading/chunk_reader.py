@@ -13,18 +13,21 @@ For each chunk, in this order:
    that the binlog's rows have at the watermark;
 5. the key: if it differs from the chunk's, the bounds are meaningless, and the whole table is read:
    more than requested, but correct;
-6. the rows, which a thread fetches somewhat ahead of the decoder. The transaction ends with the
-   last of them, however slow the sink is: an ALTER TABLE waits for it, and later statements on the
-   table wait for the ALTER TABLE.
+6. the session's settings, with which VIRTUAL columns are computed (see `expression_settings.py`);
+7. the rows, which a thread fetches somewhat ahead of the decoder. The SELECT is repeated if it
+   lacks the types of numbers in JSON documents. Of a table without a key, the JSON columns are read
+   first to find these numbers, so that no row is returned twice. The transaction ends with the last
+   row, however slow the sink is: an ALTER TABLE waits for it, and later statements on the table
+   wait for the ALTER TABLE.
 
 If the binlog has begun another sequence of files since the batch was planned (see
 checkpoints/position.py), the rows get the position of the batch's end. It is older than the
 watermark, so everything before it is visible too, and changes after it win. Rows at an exact
 position can't be read then.
 
-After an error in these steps (a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a
-KILL) the chunk is read again with a new watermark. Rows returned before remain, and are returned
-again: each is correct at its own `seq`.
+After an error in these steps (a lost connection, an ALTER TABLE in 3 before that SELECT (error
+1412), a KILL) the chunk is read again with a new watermark. Rows returned before remain, and are
+returned again: each is correct at its own `seq`.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ from pyspark_mysqlbinlog.errors import (
     SchemaError,
     SchemaMismatchError,
     ServerError,
+    UnrepresentableValueError,
 )
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
@@ -147,7 +151,14 @@ def read_chunks(
 
 
 class _AlteredError(Exception):
-    """The table, whose name this contains, was altered a moment ago, or its documents were."""
+    """The table, whose name this contains, was altered a moment ago."""
+
+
+class _DocumentsChangedError(Exception):
+    """JSON documents of the table, whose name this contains, changed between two reads.
+
+    The reads are neither in a transaction with one snapshot nor under a lock.
+    """
 
 
 class _GoneError(Exception):
@@ -402,7 +413,7 @@ def _images(
         for each in clauses:
             yield from read_rows(client, plan, each, row_images, once=once)
     except UntypedNumbers:
-        raise _AlteredError(plan.schema.full_name) from None
+        raise _DocumentsChangedError(plan.schema.full_name) from None
     client.query("COMMIT")
     if is_locked:
         client.query("UNLOCK TABLES")
@@ -483,21 +494,33 @@ def _is_worth_another_try(error: BaseException) -> bool:
         _TABLE_DEFINITION_CHANGED,
     ):
         return True
-    return isinstance(error, (LostConnectionError, _AlteredError))
+    return isinstance(error, (LostConnectionError, _AlteredError, _DocumentsChangedError))
 
 
 def _log(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    reason = f"{error} was altered" if isinstance(error, _AlteredError) else error
+    reason: object = error
+    if isinstance(error, _AlteredError):
+        reason = f"{error} was altered"
+    elif isinstance(error, _DocumentsChangedError):
+        reason = f"documents of {error} changed while they were read"
     LOG.warning("try %d of a chunk failed, reading it again: %s", state.attempt_number, reason)
 
 
 def _give_up(state: RetryCallState) -> NoReturn:
     error = state.outcome.exception() if state.outcome else None
+    tries = f"{state.attempt_number} tries in {state.seconds_since_start or 0:.0f} s"
     if isinstance(error, _AlteredError):
         raise SchemaMismatchError(
-            f"the table was altered repeatedly during its snapshot ({state.attempt_number} tries"
-            f" in {state.seconds_since_start or 0:.0f} s); start again with the same checkpoint",
+            f"the table was altered repeatedly during its snapshot ({tries}); start again with the"
+            " same checkpoint",
+            table=str(error),
+        ) from None
+    if isinstance(error, _DocumentsChangedError):
+        raise UnrepresentableValueError(
+            "the types of numbers in the table's JSON documents cannot be determined, because the"
+            f" documents changed while they were read ({tries}); read the table again while fewer"
+            " changes are written to it, or exclude its JSON columns (excludeColumns)",
             table=str(error),
         ) from None
     assert error is not None
