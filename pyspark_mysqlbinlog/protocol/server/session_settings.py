@@ -54,6 +54,8 @@ each SELECT on a table begins with UNCACHED_SELECT.
 from __future__ import annotations
 
 __all__ = [
+    "DEFAULT_DIV_PRECISION_INCREMENT",
+    "DEFAULT_LOCALE",
     "LONGEST_TIMEOUT",
     "RAW_ROWS_SETTINGS",
     "SESSION_SETTINGS",
@@ -64,6 +66,8 @@ LONGEST_TIMEOUT = (
     31_536_000  # seconds: a year, the maximum of some timeouts, and the default of one
 )
 _READ_SECONDS = 600
+# The servers' defaults.
+DEFAULT_DIV_PRECISION_INCREMENT, DEFAULT_LOCALE = 4, "en_US"
 
 # autocommit is switched off first: switching it on ends a transaction only if it was off, and
 # init_connect may have begun one.
@@ -79,9 +83,9 @@ _VARIABLES = (
     " sql_mode = 'ALLOW_INVALID_DATES', sql_quote_show_create = 1, sql_buffer_result = 0,"
     f" lock_wait_timeout = {LONGEST_TIMEOUT}, wait_timeout = {LONGEST_TIMEOUT},"
     f" net_read_timeout = {_READ_SECONDS}, net_write_timeout = {LONGEST_TIMEOUT},"
-    " lc_messages = 'en_US', time_zone = '+00:00', timestamp = DEFAULT,"
-    " div_precision_increment = 4, default_week_format = 0, lc_time_names = 'en_US',"
-    " sql_auto_is_null = 0"
+    f" lc_messages = '{DEFAULT_LOCALE}', time_zone = '+00:00', timestamp = DEFAULT,"
+    f" div_precision_increment = {DEFAULT_DIV_PRECISION_INCREMENT}, default_week_format = 0,"
+    f" lc_time_names = '{DEFAULT_LOCALE}', sql_auto_is_null = 0"
     " /*!50708 , max_execution_time = 0 */"
     " /*!80003 , information_schema_stats_expiry = 0 */"
     " /*!80030 , show_gipk_in_create_table_and_information_schema = 1 */"
