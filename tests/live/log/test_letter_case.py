@@ -26,7 +26,7 @@ FOLDED = {"lowerCaseTableNames": "1"}
 
 
 @pytest.fixture(scope="module")
-def folding_server() -> Iterator[LocalServer]:
+def shared_folding_server() -> Iterator[LocalServer]:
     """Yield a server that stores names in lower case."""
     need(own_kind())
     with own_kind()(["--lower-case-table-names=1"]) as server:
@@ -34,16 +34,19 @@ def folding_server() -> Iterator[LocalServer]:
 
 
 @pytest.fixture
-def shop(folding_server: LocalServer, tmp_path: Path) -> Iterator[tuple[LocalServer, Archive]]:
+def shop(
+    shared_folding_server: LocalServer, tmp_path: Path
+) -> Iterator[tuple[LocalServer, Archive]]:
     """Yield the server with the table shop.orders, and an archive that begins with its CREATE."""
-    folding_server.rotate()
-    archive = Archive(folding_server, tmp_path / "archive")
-    folding_server.execute(
+    server = shared_folding_server
+    server.rotate()
+    archive = Archive(server, tmp_path / "archive")
+    server.execute(
         "CREATE DATABASE shop CHARSET utf8mb4",
         "CREATE TABLE shop.orders (id INT PRIMARY KEY, a INT, b INT)",
     )
-    yield folding_server, archive
-    folding_server.execute("DROP DATABASE shop")
+    yield server, archive
+    server.execute("DROP DATABASE shop")
 
 
 def batch(archive: Archive, **options: str) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.servers import LocalServer, Server
+from helpers.tools.connection_flags import connection_flags
 from helpers.waiting import patience, wait_until
 from pyspark_mysqlbinlog.connector.cli.main import app
 
@@ -26,17 +27,7 @@ pytestmark = pytest.mark.one_server
 @pytest.fixture
 def connection(any_server: Server, any_database: str, tmp_path: Path) -> list[str]:
     """Return the flags that name the server and the tables."""
-    return connection_of(any_server, any_server.port, any_database, tmp_path)
-
-
-def connection_of(server: Server, port: int, database: str, folder: Path) -> list[str]:
-    password = folder / "password"
-    password.write_text(server.password)
-    return [
-        *("--host", server.host, "--port", str(port)),
-        *("--user", server.user, "--password-file", str(password)),
-        *("--tables", f"{database}.*"),
-    ]
+    return [*connection_flags(any_server, tmp_path), "--tables", f"{any_database}.*"]
 
 
 @pytest.fixture
@@ -126,7 +117,7 @@ def test_tail_command_shows_each_change_once_across_server_restarts(
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
     file, pos = own_server.position()[:2]
-    flags = connection_of(own_server, own_server.port, "shop", tmp_path)
+    flags = [*connection_flags(own_server, tmp_path), "--tables", "shop.*"]
     output = tmp_path / "shown"
     flags += ["--since", f"{file}:{pos}", "--json", "--limit", "10"]
     with running(flags, output) as process:
@@ -150,7 +141,7 @@ def has_shown(output: Path, number: int) -> bool:
 
 
 def test_tail_command_shows_each_change_once_despite_broken_connections(
-    any_server: Server, any_database: str, tmp_path: Path
+    any_server: Server, any_database: str, connection: list[str], tmp_path: Path
 ) -> None:
     any_server.execute(
         f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY, v VARCHAR(99) CHARSET utf8)",
@@ -167,13 +158,12 @@ def test_tail_command_shows_each_change_once_despite_broken_connections(
             cursor.execute(f"INSERT INTO {any_database}.t VALUES {', '.join(rows[25:])}")
             client.commit()
     whole = [f"{file}:{pos}", "--json", "--limit", str(next(numbers))]
-    direct = connection_of(any_server, any_server.port, any_database, tmp_path)
-    expected = tail(*direct, "--since", *whole)
+    expected = tail(*connection, "--since", *whole)
     # At the start, some connections read columns, which is much data.
     allowed = iter([None] * 4 + [n * 997 for n in range(4, 40)])
     with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
-        flags = connection_of(any_server, proxy.port, any_database, tmp_path)
-        assert tail(*flags, "--since", *whole) == expected
+        flags = connection_flags(any_server, tmp_path, proxy.port)
+        assert tail(*flags, "--tables", f"{any_database}.*", "--since", *whole) == expected
         assert proxy.cuts > 3
 
 
@@ -181,7 +171,7 @@ def test_tail_command_exits_with_1_if_the_server_stays_down(
     own_server: LocalServer, tmp_path: Path
 ) -> None:
     own_server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-    flags = connection_of(own_server, own_server.port, "shop", tmp_path)
+    flags = [*connection_flags(own_server, tmp_path), "--tables", "shop.*"]
     output = tmp_path / "shown"
     more = ["--since", "earliest", "--option", "retryTimeout=1s"]
     with running([*flags, *more], output) as process:
@@ -198,9 +188,9 @@ def test_tail_command_selects_tables_case_insensitively_if_the_server_does(
     folding_server.execute(
         "CREATE TABLE Shop.Orders (id INT PRIMARY KEY)", "INSERT INTO Shop.Orders VALUES (1)"
     )
-    flags = connection_of(folding_server, folding_server.port, "", tmp_path)[:-1]
+    flags = connection_flags(folding_server, tmp_path)
     for tables in ("Shop.Orders", "shop.orders", "SHOP.O*", "/Shop.Orders/"):
-        lines = tail(*flags, tables, "--since", f"{file}:{pos}", "--limit", "2")
+        lines = tail(*flags, "--tables", tables, "--since", f"{file}:{pos}", "--limit", "2")
         assert [re.sub(r"^\d\d:\d\d:\d\d ", "", text) for text in lines] == [
             "! CREATE TABLE Shop.Orders (id INT PRIMARY KEY)",
             "+ shop.orders  id=1",

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from helpers.logs.binlog_download import download
 from helpers.servers import LocalServer, Server
+from helpers.tools.connection_flags import connection_flags
 from pyspark_mysqlbinlog.connector.cli.main import app
 
 pytestmark = pytest.mark.one_server
@@ -20,16 +21,7 @@ pytestmark = pytest.mark.one_server
 @pytest.fixture
 def connection(any_server: Server, tmp_path: Path) -> list[str]:
     """Return the flags that name the server."""
-    return connection_of(any_server, tmp_path)
-
-
-def connection_of(server: Server, folder: Path) -> list[str]:
-    password = folder / "password"
-    password.write_text(server.password)
-    return [
-        *("--host", server.host, "--port", str(server.port)),
-        *("--user", server.user, "--password-file", str(password)),
-    ]
+    return connection_flags(any_server, tmp_path)
 
 
 def inspect(*arguments: str) -> str:
@@ -196,7 +188,7 @@ def test_inspect_selects_tables_case_insensitively_if_the_server_does(
 ) -> None:
     create = "CREATE TABLE Shop.Orders (id INT PRIMARY KEY)"
     folding_server.execute("CREATE DATABASE shop", create, "INSERT INTO Shop.Orders VALUES (1)")
-    connection = connection_of(folding_server, tmp_path)
+    connection = connection_flags(folding_server, tmp_path)
     for tables in ("Shop.Orders", "shop.orders", "SHOP.O*", "/Shop.Orders/"):
         found = objects(*connection, "-v", "--tables", tables)
         assert [each["changes"] for each in found if "op" in each] == [[{"after": {"id": 1}}]]

@@ -115,7 +115,9 @@ def test_incomplete_optional_metadata_gives_no_schema(missing: int) -> None:
 def test_generated_flag_is_taken_from_the_known_column() -> None:
     columns = tuple(replace(column, generated=True) for column in EXPECTED.columns)
     known = replace(EXPECTED, columns=columns)
-    assert described_schema(table_map(FIELDS), known).columns[0].generated  # type: ignore[union-attr]
+    found = described_schema(table_map(FIELDS), known)
+    assert found is not None
+    assert found.columns[0].generated
 
 
 def test_tinyint_width_is_taken_only_from_a_known_tinyint_of_the_same_name() -> None:
