@@ -323,46 +323,71 @@ def test_if_exists_with_a_letter_that_versions_compare_otherwise_makes_columns_u
         assert follower.now("u") == follower.from_server()["u"]
 
 
-# (client's character set, statements, whether the columns stay unknown)
-SURPRISING = [
-    ("utf8mb4", ["CREATE TABLE t (a TEXT) CHARSET=greek COLLATE=DEFAULT"], True),
-    (
-        "utf8mb4",
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["CREATE TABLE t (a TEXT) CHARSET=greek COLLATE=DEFAULT"],
         ["CREATE TABLE t (b INT) CHARSET greek", "ALTER TABLE t COLLATE=DEFAULT, ADD a TEXT"],
-        True,
-    ),
-    # To the server, this is a space in the client's character set.
-    ("latin1", ["CREATE TABLE t (a INT,\xa0b INT)"], True),
-    ("latin1", ["CREATE TABLE t (a TEXT) DEFAULT\xa0CHARSET=latin1"], False),
-    ("latin1", ["CREATE TABLE t (a TEXT)\xa0CHARSET latin1"], False),
-    ("latin1", ["CREATE TABLE t (e ENUM('é') CHARACTER SET binary)"], True),
-    ("swe7", ["CREATE TABLE t (e ENUM('[', 'b') CHARACTER SET utf8)"], True),
+    ],
+    ids=["create", "alter"],
+)
+def test_default_collation_makes_the_table_unknown(
+    follower: Follower, statements: list[str]
+) -> None:
+    *earlier, last = statements
+    execute_in(follower, "utf8mb4", earlier)
+    if is_mysql9(follower):
+        with pytest.raises(pymysql.err.ProgrammingError):
+            execute_in(follower, "utf8mb4", [last])
+        return
+    execute_in(follower, "utf8mb4", [last])
+    follower.catch_up()
+    assert isinstance(follower.now("t"), str)
+
+
+# (client's character set, statement)
+AMBIGUOUS = [
+    # To the server, U+00A0 is a space in latin1.
+    ("latin1", "CREATE TABLE t (a INT,\xa0b INT)"),
+    ("latin1", "CREATE TABLE t (e ENUM('é') CHARACTER SET binary)"),
+    ("swe7", "CREATE TABLE t (e ENUM('[', 'b') CHARACTER SET utf8)"),
 ]
 
 
-@pytest.mark.parametrize(("charset", "statements", "is_unknown"), SURPRISING)
-def test_ddl_that_the_server_reads_otherwise_is_followed_or_makes_the_table_unknown(
-    follower: Follower, charset: str, statements: list[str], is_unknown: bool
+@pytest.mark.parametrize(("charset", "statement"), AMBIGUOUS)
+def test_ddl_with_ambiguous_characters_makes_the_table_unknown(
+    follower: Follower, charset: str, statement: str
 ) -> None:
+    execute_in(follower, charset, [statement])
+    follower.catch_up()
+    assert isinstance(follower.now("t"), str)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE t (a TEXT) DEFAULT\xa0CHARSET=latin1",
+        "CREATE TABLE t (a TEXT)\xa0CHARSET latin1",
+    ],
+    ids=["after DEFAULT", "before CHARSET"],
+)
+def test_no_break_space_before_a_table_option_is_followed(
+    follower: Follower, statement: str
+) -> None:
+    execute_in(follower, "latin1", [statement])
+    follower.catch_up()
+    assert follower.now("t") == follower.from_server()["t"]
+
+
+def execute_in(follower: Follower, charset: str, statements: list[str]) -> None:
+    """Execute statements in a session with a client's character set."""
     with follower.server.connect(database=follower.database) as connection:
         cursor = connection.cursor()
-        cursor.execute("DROP TABLE IF EXISTS t")
         cursor.execute(f"SET NAMES {charset}")
         # pymysql encodes the statement.
         connection.encoding = "latin1" if charset == "latin1" else "utf8"
-        for statement in statements[:-1]:
+        for statement in statements:
             cursor.execute(statement)
-        if is_mysql9(follower) and "COLLATE" in statements[-1]:
-            with pytest.raises(pymysql.err.ProgrammingError):
-                cursor.execute(statements[-1])
-            return
-        cursor.execute(statements[-1])
-    follower.catch_up()
-    followed = follower.now("t")
-    if is_unknown:
-        assert isinstance(followed, str)
-    else:
-        assert followed == follower.from_server()["t"]
 
 
 # ALTER TABLE of a table in a database with another default than the session's.

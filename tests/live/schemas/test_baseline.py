@@ -445,7 +445,7 @@ def account(server: Server, privileges: str) -> Iterator[None]:
         "WITH w AS (SELECT SLEEP(3) s) DELETE FROM {d}.x WHERE id < (SELECT 5 + s FROM w)",
         "ALTER TABLE {d}.t FORCE",
     ],
-    ids=["rows", "commented_rows", "with", "alter_behind_rows"],
+    ids=["rows", "commented_rows", "with", "alter_waiting_for_rows"],
 )
 def test_statement_that_has_not_logged_ddl_does_not_delay_a_baseline(
     mysql9: Server, statement: str

@@ -152,7 +152,7 @@ def test_stream_start_names_tables_whose_changes_may_not_be_logged(
 
 
 @pytest.mark.parametrize("kind", ["mysql9", "mariadb", "mariadb11"])
-def test_tables_whose_before_update_trigger_is_not_in_the_binlog_are_named(
+def test_tables_whose_before_update_trigger_changes_are_not_logged_get_a_warning(
     request: pytest.FixtureRequest, kind: str
 ) -> None:
     server: Server = request.getfixturevalue(kind)

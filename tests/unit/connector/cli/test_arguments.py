@@ -120,7 +120,7 @@ def test_each_connection_option_changes_how_a_server_is_connected(tmp_path: Path
     ],
     ids=lambda command: command[0],
 )
-def test_end_of_a_batch_read_is_rejected(command: tuple[str, ...]) -> None:
+def test_commands_of_a_stream_reject_ending_offset(command: tuple[str, ...]) -> None:
     end = ("--option", "startingOffset=earliest", "--option", "endingOffset=mysql-bin.000001:4")
     done = CliRunner().invoke(app, [*command, *end])
     assert (done.exit_code, "option endingOffset is for batch reads" in done.stderr) == (2, True)

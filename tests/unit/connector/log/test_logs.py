@@ -97,7 +97,7 @@ def test_glob_skips_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["b.*", "b.0*", "*", ""])
-def test_files_beside_the_binlogs_are_skipped(pattern: str, tmp_path: Path) -> None:
+def test_other_files_next_to_binlogs_are_skipped(pattern: str, tmp_path: Path) -> None:
     touch(tmp_path, "b.000001", "b.000002")
     touch(tmp_path, "b.index", "b.~rec~", "b.000001.idx", "aria_log.00000001", data=b"no binlog")
     # Its copy has just begun.

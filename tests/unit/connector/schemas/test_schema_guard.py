@@ -53,8 +53,8 @@ def test_equal_table_map_after_a_restart_is_checked_against_the_later_version() 
     assert checked.checked == [["a"], ["b"]]
 
 
-class LookedAt:
-    """Schemas that record at which table maps they look."""
+class RecordingSchemas:
+    """Schemas that record the file of each table map that they check."""
 
     history = SchemaHistory()
 
@@ -69,7 +69,7 @@ class LookedAt:
 
 
 @pytest.mark.usefixtures("implementation")
-def test_tail_looks_at_an_equal_table_map_again_in_the_next_file(tmp_path: Path) -> None:
+def test_equal_table_map_in_the_next_file_is_checked_again_by_the_tail(tmp_path: Path) -> None:
     names = ["mysql-bin.000001", "mysql-bin.000002"]
     for name in names:
         log = LogBuilder(name).format_description()
@@ -78,15 +78,15 @@ def test_tail_looks_at_an_equal_table_map_again_in_the_next_file(tmp_path: Path)
         log.write(tmp_path)
     files = FileLog.find(str(tmp_path))
     start = BoundaryState(files.begins()[0], SchemaHistory())
-    filtering, looked = EventFilter(lambda *_: True), LookedAt()
+    filtering, schemas = EventFilter(lambda *_: True), RecordingSchemas()
     buffer = LogBuffer(start, capacity=1 << 20, granularity=10)
-    walk = TransactionScanner(start, filtering, buffer, schemas=looked, last_start=1 << 32)
+    walk = TransactionScanner(start, filtering, buffer, schemas=schemas, last_start=1 << 32)
     if implementation() == "python":
         for event in files.events(start.position):
             LogTail._take(event, walk, None)
-        assert looked.files == [name for name in names for _ in range(3)]
+        assert schemas.files == [name for name in names for _ in range(3)]
         return
     scanner = LogScanner(filtering, whole_maps=True)
     for found in files.scan(start.position, scanner, lambda _: NO_LIMIT):
         LogTail._take(found, walk, scanner)
-    assert looked.files == names
+    assert schemas.files == names

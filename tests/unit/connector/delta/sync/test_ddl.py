@@ -42,7 +42,7 @@ ADDING = [
 
 
 @pytest.mark.parametrize(("query", "adds"), ADDING)
-def test_statements_that_may_add_rows_are_known(query: str, adds: bool) -> None:
+def test_exchange_import_and_executable_comments_may_add_rows(query: str, adds: bool) -> None:
     assert may_add_rows(query) is adds
 
 
