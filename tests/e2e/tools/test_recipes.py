@@ -97,6 +97,12 @@ def shop(spark: SparkSession, live_server: Server, tmp_path: Path) -> Iterator[S
         yield shop
 
 
+@pytest.fixture
+def any_shop(spark: SparkSession, any_server: Server, tmp_path: Path) -> Iterator[Shop]:
+    with open_shop(spark, any_server, tmp_path) as shop:
+        yield shop
+
+
 def _delta(folder: Path) -> list[tuple[Any, ...]]:
     rows = DeltaTable(folder / "lake" / "orders").to_pyarrow_table().to_pylist()
     return sorted((row["id"], row["status"], row["total"]) for row in rows)
@@ -299,20 +305,55 @@ def test_delta_mirror_example_equals_select(shop: Shop) -> None:
     assert found == shop.selected()
 
 
-def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -> None:
+# The statements before each moment.
+_MOMENTS = [
+    ["TRUNCATE TABLE orders", "INSERT INTO orders VALUES (1, 'ñ漢', 1.5), (2, NULL, NULL)"],
+    ["UPDATE orders SET id = 3 WHERE id = 1", "INSERT INTO orders VALUES (1, 'new', 2)"],
+    ["DELETE FROM orders WHERE id = 2", "UPDATE orders SET total = 9 WHERE id = 3"],
+    [
+        "/* a client */ ALTER TABLE orders ADD note INT",
+        "-- a note\nALTER TABLE orders DROP note",
+        "INSERT INTO orders (id) VALUES (4)",
+    ],
+    [
+        "DROP TABLE orders",
+        f"CREATE TABLE orders ({ORDERS})",
+        "INSERT INTO orders VALUES (5, 'table', 5)",
+    ],
+    [
+        "/*!40000 DROP DATABASE shop */",
+        "CREATE DATABASE shop CHARACTER SET utf8mb4",
+        f"CREATE TABLE shop.orders ({ORDERS})",
+        "INSERT INTO shop.orders VALUES (6, 'database', 6)",
+    ],
+]
+# On MariaDB: statements that replace the table; an INSERT follows each.
+_REPLACEMENTS = [
+    f"CREATE OR REPLACE TABLE orders ({ORDERS})",
+    f"/* a client */ create or\nreplace table orders ({ORDERS})",
+    f"SET STATEMENT max_statement_time = 600 FOR CREATE OR REPLACE TABLE orders ({ORDERS})",
+    f"CREATE OR REPLACE TABLE orders ({ORDERS}) SELECT 7 AS id, 'selected' AS status",
+]
+
+
+def test_time_travel_and_scd2_example_equals_select_at_each_moment(any_shop: Shop) -> None:
+    shop, moments = any_shop, _MOMENTS
+    if shop.server.is_mariadb:
+        moments = [
+            *_MOMENTS[:-1],
+            *(
+                [replacement, f"INSERT INTO orders (id) VALUES ({10 + number})"]
+                for number, replacement in enumerate(_REPLACEMENTS)
+            ),
+            _MOMENTS[-1],
+        ]
     mirror, travel, dimension = (code for _, code in runnable("how-to/time-travel-and-scd2.md"))
     shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
     shop.python(mirror)
     seconds = int(shop.server.execute("SELECT UNIX_TIMESTAMP()")[0][0])
     selected: list[tuple[datetime, list[Any]]] = []
-    for number, statements in enumerate(
-        [
-            ["TRUNCATE TABLE orders", "INSERT INTO orders VALUES (1, 'ñ漢', 1.5), (2, NULL, NULL)"],
-            ["UPDATE orders SET id = 3 WHERE id = 1", "INSERT INTO orders VALUES (1, 'new', 2)"],
-            ["DELETE FROM orders WHERE id = 2", "UPDATE orders SET total = 9 WHERE id = 3"],
-        ]
-    ):
+    for number, statements in enumerate(moments):
         # A separate time for each, an hour apart.
         time = seconds + 3600 * (number + 1)
         shop.server.execute(f"SET timestamp = {time}", *statements, database="shop")
@@ -321,7 +362,7 @@ def test_time_travel_and_scd2_example_equals_select_at_each_moment(shop: Shop) -
     shop.wait_for_last_change(shop.names["query"])
     shop.python(travel)
     shop.python(dimension)
-    versions = shop.names["orders_versions"]()
+    versions = shop.names["orders_versions"]().cache()
     for moment, expected in selected:
         assert sorted(map(tuple, shop.names["orders_at"](moment).collect())) == expected
         valid = versions.where(versions.valid_from <= moment)

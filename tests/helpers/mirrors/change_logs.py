@@ -43,7 +43,7 @@ def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
     """Return the table after a replay as described in docs/reference/delta-mirror.md."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        if row["op"] in {"reset", "t"} or _drops(row):
+        if row["op"] in {"reset", "t"} or _drops_or_replaces(row):
             table.clear()
         before, after = (
             None if row[side] is None else json.loads(row[side], parse_float=Decimal)
@@ -80,6 +80,6 @@ def assert_keyless_replay(mirrored: MirroredDatabase, table: str) -> None:
     assert sorted(rows) == sorted(row[0] for row in mirrored.select(table)[1]), table
 
 
-def _drops(row: dict[str, Any]) -> bool:
-    query = str(row["source"]["query"])
-    return row["op"] == "ddl" and query.startswith("/* data-losing */ DROP ")
+def _drops_or_replaces(row: dict[str, Any]) -> bool:
+    statement = str(row["source"]["query"]).removeprefix("/* data-losing */ ")
+    return row["op"] == "ddl" and statement.startswith(("DROP ", "CREATE OR REPLACE "))

@@ -11,7 +11,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.mirrors.change_logs import assert_replay, change_log_of, log_of, rows_of_log
+from helpers.logs.live_log import new_database
+from helpers.mirrors.change_logs import (
+    assert_replay,
+    change_log_of,
+    log_of,
+    replayed,
+    rows_of_log,
+)
 from helpers.mirrors.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint import files as checkpoint_io
@@ -102,6 +109,29 @@ def test_change_log_of_random_changes_replays_to_select(
     source = rows[-1]["source"]
     assert (source["key"], source["file"]) == (["id"], any_server.position()[0])
     assert rows[-1]["ts"] is not None
+
+
+def test_change_log_of_a_replaced_table_or_database_replays_to_select(
+    spark: SparkSession, mariadb: Server, tmp_path: Path
+) -> None:
+    """A replaced table gives a `ddl` row, and one of a replaced database a `reset` row."""
+    with new_database(mariadb, "replaced") as database:
+        logged = MirroredDatabase(spark, mariadb, database, tmp_path, startingOffset="latest")
+        logged.settings = {"target": None, "change_log": change_log_of(logged)}
+        logged.execute(f"CREATE TABLE t ({_COLUMNS})")
+        logged.run()
+        for number, statement in enumerate(
+            [f"CREATE OR REPLACE TABLE t ({_COLUMNS})", f"CREATE OR REPLACE DATABASE {database}"]
+        ):
+            logged.execute(f"INSERT INTO t (id) VALUES ({number})", statement)
+            logged.execute(
+                f"CREATE TABLE IF NOT EXISTS t ({_COLUMNS})", "INSERT INTO t (id) VALUES (9)"
+            )
+            logged.run()
+            rows = assert_replay(logged, "t", "id")
+            assert len(replayed(rows, "id")) == 1
+            logged.execute("DELETE FROM t")
+        assert [row["op"] for row in rows] == ["c", "ddl", "c", "d", "c", "reset", "c"]
 
 
 def test_dropped_partition_writes_a_reset_row_to_the_change_log(logged: MirroredDatabase) -> None:
