@@ -13,7 +13,7 @@
       ├── PositionError               the binlog can't be read from the requested position
       │    ├── BinlogPurgedError      the file was purged
       │    ├── FailoverError          no other server provably continues the stream
-      │    ├── InvalidPositionError   inside an event, past the end, no such file
+      │    ├── InvalidPositionError   inside an event, after a GTID event or the end, no such file
       │    ├── BinlogReplacedError    the binlog was replaced: RESET MASTER, a restored copy
       │    ├── LogSequenceError       it continues under another base name, or with lower numbers
       │    └── BinlogGapError         files that do not follow one another
@@ -297,11 +297,11 @@ class FailoverError(PositionError):
 
 
 class InvalidPositionError(PositionError):
-    """The position is inside an event, after the end, or in no file of this server."""
+    """The position is inside an event, after a GTID event or the end, or in no existing file."""
 
     hint = (
-        "give a position that SHOW BINLOG EVENTS lists; after a crash of the server, take "
-        "a new checkpoint"
+        "give the position of a transaction's first event that SHOW BINLOG EVENTS lists; after a "
+        "crash of the server, take a new checkpoint"
     )
 
 
@@ -314,7 +314,7 @@ class BinlogGapError(PositionError):
 class FormatError(MySQLBinlogError):
     """The bytes do not have the expected format."""
 
-    hint = "set path to binlog files only"
+    hint = "copy the file again, or set path to binlog files only"
 
 
 class ChecksumError(FormatError):
