@@ -118,8 +118,8 @@ class OptionFields(BaseModel):
         "0 or 1",
         "The variable `lower_case_table_names` of the server that wrote the files at `path`: with"
         " `1`, names of databases and tables match in any case, and rows have them in lower case."
-        " Default: as the checkpoint records, otherwise `0`, unless a statement in the files shows"
-        " a contradiction: then the read stops. A server (`host`) is asked",
+        " Default: the value that the checkpoint records, otherwise `0`. Without a value, a"
+        " statement that contradicts `0` stops the read. Not for `host`: the server is asked",
         reads="files",
     )
     tables: Text | None = option(
