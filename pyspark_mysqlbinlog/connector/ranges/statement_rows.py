@@ -115,7 +115,7 @@ class StatementRows:
 
     def touched(self, event: Event, statement: Statement) -> list[Table]:
         """Return the captured tables that a statement affects."""
-        if statement.kind is StatementKind.DROP_DATABASE:
+        if statement.drops_database:
             database = self._fold(statement.database or "")
             inside = (name for name in self._history.tables() if name[0] == database)
             return self._captured(tuple(name for name in inside if self._was_there(event, name)))

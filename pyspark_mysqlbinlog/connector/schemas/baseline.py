@@ -267,6 +267,5 @@ def _touches(ddl: _StatementAt, captures: Captures, databases: set[str]) -> bool
     """Whether it may have changed the captured tables' schemas, in `databases`."""
     statement = ddl.statement
     if statement.database is not None:
-        dropped = statement.kind is StatementKind.DROP_DATABASE or statement.or_replace
-        return dropped and fold(statement.database) in map(fold, databases)
+        return statement.drops_database and fold(statement.database) in map(fold, databases)
     return statement.tables is None or any(captures(*table) for table in statement.tables)

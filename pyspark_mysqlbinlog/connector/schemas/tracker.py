@@ -366,7 +366,7 @@ class SchemaTracker:
         statement = ddl.logged.statement
         known = self.history.charset_at(ddl.begin, database)
         charset = known
-        if statement.kind is _KIND.DROP_DATABASE or statement.or_replace:
+        if statement.drops_database:
             for name in self.history.tables():
                 if name[0] == database:
                     reason = f"its database was dropped at {ddl.end}"

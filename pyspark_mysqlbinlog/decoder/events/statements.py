@@ -86,6 +86,12 @@ class Statement:
     only_indexes: bool = False
     head: str = ""
 
+    @property
+    def drops_database(self) -> bool:
+        """Whether it drops a database with its tables: DROP, CREATE OR REPLACE DATABASE."""
+        replaces = self.kind is StatementKind.CREATE_DATABASE and self.or_replace
+        return replaces or self.kind is StatementKind.DROP_DATABASE
+
 
 DDL_KINDS = frozenset(
     {

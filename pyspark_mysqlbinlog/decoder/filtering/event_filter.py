@@ -464,7 +464,7 @@ class EventFilter:
         if statement.kind in DDL_KINDS and not statement.truncated_partitions:
             if not self._keeps_ddl:
                 return False
-            if statement.kind is _KIND.DROP_DATABASE:
+            if statement.drops_database:
                 return True  # its text does not name the tables
         return any(self._captures(*name) for name in statement.tables or ())
 

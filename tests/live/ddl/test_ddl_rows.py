@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helpers.logs.live_log import new_database
 from helpers.servers import Server
 from helpers.streams.stream_query import Query, run
 
@@ -101,6 +102,24 @@ def test_dropping_several_tables_or_a_database_gives_one_row_per_table(
     assert {row["table"] for row in rows[2:]} == {"t", "z"}
     assert len({tuple(row["seq"].values()) for row in rows}) == len(rows)
     any_server.execute(f"CREATE DATABASE {database}")
+
+
+def test_replaced_database_gives_one_row_per_table(mariadb: Server, queries: list[Query]) -> None:
+    with new_database(mariadb, "replaced") as database:
+        create = [f"CREATE TABLE {database}.{name} (id INT)" for name in ("t", "z")]
+        mariadb.execute(*create)
+        query = Query(mariadb, f"{database}.*", payload="json", operations="insert,ddl").start()
+        queries.append(query)
+        replace = f"CREATE OR REPLACE DATABASE {database}"
+        mariadb.execute(
+            replace, create[0], f"INSERT INTO {database}.t VALUES (1)", replace, database=database
+        )
+        rows = query.rows()
+    found = [(row["op"], row["table"], row["source"]["query"]) for row in rows]
+    lost = f"/* data-losing */ {replace}"
+    assert sorted(found[:2]) == [("ddl", "t", lost), ("ddl", "z", lost)]
+    assert [row[:2] for row in found[2:]] == [("c", "t"), ("ddl", "t")]
+    assert len({tuple(row["seq"].values()) for row in rows}) == len(rows)
 
 
 def test_dropped_database_gives_rows_for_tables_of_unknown_schema(

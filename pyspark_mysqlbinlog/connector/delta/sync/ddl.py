@@ -14,7 +14,6 @@ from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 
 __all__ = ["is_drop", "is_replacement", "is_whole_truncate", "kind_of", "may_add_rows"]
 
-_DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 _UNREAD = frozenset({StatementKind.UNKNOWN, StatementKind.OTHER})
 _MAX_VERSION = 999999
 # Each skips some executable comments that the other one reads.
@@ -40,13 +39,14 @@ def is_whole_truncate(query: str | None) -> bool:
 
 
 def is_drop(query: str | None) -> bool:
-    """Return whether a statement drops the table."""
-    return kind_of(query) in _DROPS
+    """Return whether a statement drops the table, or its database."""
+    return _drops(_classified(query))
 
 
 def is_replacement(query: str | None) -> bool:
     """Return whether a statement drops the table and creates it again."""
-    return _classified(query).or_replace
+    statement = _classified(query)
+    return statement.or_replace and not statement.drops_database
 
 
 def may_add_rows(query: str | None) -> bool:
@@ -54,7 +54,11 @@ def may_add_rows(query: str | None) -> bool:
     statement = _classified(query)
     if statement.kind is StatementKind.ALTER_TABLE:
         return bool(statement.exchanged or _MAY_ADD_ROWS.search(query or ""))
-    return statement.kind not in {*_DROPS, StatementKind.TRUNCATE}
+    return statement.kind is not StatementKind.TRUNCATE and not _drops(statement)
+
+
+def _drops(statement: Statement) -> bool:
+    return statement.kind is StatementKind.DROP_TABLE or statement.drops_database
 
 
 def _classified(query: str | None) -> Statement:

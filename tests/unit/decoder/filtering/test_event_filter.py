@@ -172,6 +172,7 @@ KEPT_DDL: list[tuple[str, bool]] = [
     ("RENAME TABLE x TO y, t TO z", True),
     ("DROP DATABASE other", True),
     ("CREATE DATABASE d", False),
+    ("CREATE OR REPLACE DATABASE d", True),
     ("TRUNCATE TABLE t", True),
     ("ALTER TABLE t TRUNCATE PARTITION p0", True),
     ("ALTER TABLE x TRUNCATE PARTITION p0", False),

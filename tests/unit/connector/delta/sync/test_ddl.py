@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import (
+    is_drop,
     is_replacement,
     is_whole_truncate,
     kind_of,
@@ -50,6 +51,13 @@ def test_only_create_or_replace_replaces_the_table() -> None:
     assert is_replacement('/* data-losing */ CREATE OR REPLACE TABLE "t" (id INT)')
     assert is_replacement("CREATE OR REPLACE TABLE t LIKE u")
     assert not is_replacement("CREATE TABLE t (id INT)")
+
+
+def test_create_or_replace_database_drops_the_table() -> None:
+    statement = "/* data-losing */ CREATE OR REPLACE DATABASE `d`"
+    assert is_drop(statement)
+    assert not is_replacement(statement)
+    assert not may_add_rows(statement)
 
 
 EMPTYING = [
