@@ -169,10 +169,10 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
         *(
             pytest.param(
                 1_000_000,
-                10 if proof == "auto" else 1,
+                50 if proof == "auto" else 1,
                 proof,
                 id=f"full-{proof}",
-                marks=[pytest.mark.slow, pytest.mark.timeout(3600)],
+                marks=[pytest.mark.slow, pytest.mark.timeout(7200)],
             )
             for proof in PROOFS
         ),
