@@ -43,7 +43,8 @@ __all__ = ["may_concern_table", "run_for_table", "store_error"]
 
 T = TypeVar("T")
 
-# Errors that one table's rows or files may cause. Not RuntimeError: conflicts are RuntimeErrors.
+# Errors that one table's rows or files may cause. Of RuntimeErrors, which conflicts are, only
+# NotImplementedError, which delta-rs raises for a type that it cannot convert.
 _OF_TABLES = (
     pa.ArrowException,
     PySparkException,

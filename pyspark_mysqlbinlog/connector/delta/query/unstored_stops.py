@@ -23,7 +23,7 @@ __all__ = ["UnstoredStop", "can_write_any"]
 _MAX_TRIED_TARGETS = 3
 
 
-class UnstoredStop(Exception):  # noqa: N818 (a stop that is not decided yet)
+class UnstoredStop(Exception):  # noqa: N818 (no error yet: see `BatchRunner`)
     """A table is to be stopped, but its Delta table cannot store the stop.
 
     Attributes

@@ -11,6 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.files.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
+from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
@@ -24,7 +25,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 
-class CheckedColumns:
+class CheckedColumns(Evolution):
     """An evolution that records the columns it is asked about."""
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ def test_equal_table_map_after_a_restart_is_checked_against_the_later_version() 
     history = SchemaHistory().with_table(BEGINNING, a)
     history = history.with_table(Position.of(first.file, altered), b)
     checked = CheckedColumns()
-    guard = SchemaGuard(None, case_sensitive=True, evolution=checked)  # type: ignore[arg-type]
+    guard = SchemaGuard(None, case_sensitive=True, evolution=checked)
     for log in (first, second):
         for event in log.events():
             if event.type == EventType.TABLE_MAP_EVENT:

@@ -32,7 +32,7 @@ def has_rows(table: DeltaTable, condition: str) -> bool:
     condition : made only of column names and numbers by this package.
     """
     held = QueryBuilder().register("t", table)
-    found = held.execute(f"SELECT 1 FROM t WHERE {condition} LIMIT 1")  # noqa: S608 (see above)
+    found = held.execute(f"SELECT 1 FROM t WHERE {condition} LIMIT 1")  # noqa: S608 (see `condition`)
     return bool(pa.table(found.read_all()).num_rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
@@ -164,10 +165,10 @@ def test_catalog_name_as_target_requires_engine_spark() -> None:
     DeltaMirror("m.s.{table}", "/checkpoint", options, engine="spark")
 
 
-def test_catalog_name_with_engine_auto_requires_delta_jars_in_session(spark: object) -> None:
+def test_catalog_name_with_engine_auto_requires_delta_jars_in_session(spark: SparkSession) -> None:
     engine = LazyEngine("auto", catalog="m")
     with pytest.raises(OptionError, match="found 'auto' in a session without Delta's jars"):
-        engine.begin(spark)  # type: ignore[arg-type]
+        engine.begin(spark)
 
 
 def test_catalog_name_text_has_no_quotes() -> None:
