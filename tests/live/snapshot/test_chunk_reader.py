@@ -1,4 +1,4 @@
-"""Chunk reads by executors: tables and connections that change or break during a read."""
+"""Chunk reads by executors: their rows, and tables that change during a read."""
 
 from __future__ import annotations
 
@@ -6,124 +6,45 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import repeat
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, VariantType
 
-from helpers.logs.cutting_proxy import cutting_proxy
-from helpers.logs.live_log import client_of, log_rows, new_database, schemas_of
-from helpers.servers import LocalServer, Server
+from helpers.logs.live_log import log_rows, new_database, schemas_of
+from helpers.servers import Server
 from helpers.servers.available import LOCAL_KINDS, every_server, own_kinds
+from helpers.snapshots.chunk_readings import (
+    Reading,
+    place,
+    planned,
+    with_table,
+)
 from helpers.waiting import patience, wait_until
-from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
-from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.server.dictionary import pin_definition
 from pyspark_mysqlbinlog.connector.server.warn_once import forget_warnings
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
-from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
-from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
 from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
-from pyspark_mysqlbinlog.connector.source.schema import output_schema
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
-    BinlogReplacedError,
     SchemaMismatchError,
     ServerError,
 )
 
 pytestmark = pytest.mark.one_server
 
-Row = dict[str, Any]
 DATABASE = "chunks"
 T = (DATABASE, "t")
-
-
-class Reading:
-    """The chunks that one snapshot task reads.
-
-    more : further options; `where_NAME` is the condition of table NAME.
-    """
-
-    def __init__(self, server: Server, *chunks: Chunk, **more: str) -> None:
-        texts = server.options(tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED") | more
-        conditions = {
-            table: texts.pop(f"where_{table[1]}")
-            for table in {chunk.table for chunk in chunks}
-            if f"where_{table[1]}" in texts
-        }
-        self.options = parse_options(texts)
-        kind: Any = StringType()
-        if self.options.payload_kind == "struct":
-            kind = read_payload_type(self.options)
-        elif self.options.payload_kind == "variant":
-            kind = VariantType()
-        self.schema = to_arrow_schema(output_schema(kind), timezone="UTC")
-        self.partition = ChunkPartition(
-            chunks,
-            case_sensitive=True,
-            since=Position.of(*server.position()),
-            epoch=3,
-            conditions=conditions,
-        )
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        return read_chunks(self.options, self.partition, self.schema)
-
-    def rows(self) -> list[Row]:
-        return [row for batch in self.batches() for row in batch.to_pylist()]
-
-    def images(self) -> list[Row]:
-        return [json.loads(row["after"]) for row in self.rows()]
-
-
-def place(row: Row) -> tuple[str, int]:
-    return row["source"]["file"], row["source"]["pos"]
 
 
 @pytest.fixture(params=every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Yield each server in turn, with a table of 100 rows."""
-    found: Server = request.getfixturevalue(request.param)
-    with new_database(found, DATABASE):
-        fill(found)
+    with with_table(request.getfixturevalue(request.param), DATABASE) as found:
         yield found
-
-
-def fill(server: Server) -> None:
-    values = ", ".join(f"({n}, {n * 10})" for n in range(1, 101))
-    server.execute(
-        f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, v INT)",
-        f"INSERT INTO {DATABASE}.t VALUES {values}",
-    )
-
-
-def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
-    """Return a table's chunks of up to `rows` rows each."""
-    (schema,) = [each for each in schemas_of(server, table[0]) if each.table == table[1]]
-    with client_of(server) as client:
-        key = choose_key(client, schema)
-        assert key is not None
-        last = last_bound(client, table, key)
-        assert last is not None
-        chunks: list[Chunk] = []
-        after = None
-        while after != last:
-            upto, _ = next_bound(client, table, key, after, last, rows=rows)
-            chunks.append(Chunk(table, key.fingerprint, after, upto))
-            after = upto
-    return chunks
 
 
 def once(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
@@ -573,123 +494,3 @@ def test_chunk_with_bounds_of_a_dropped_key_reads_the_whole_table(server: Server
     chunk = planned(server, T, 60)[1]
     server.execute(f"ALTER TABLE {DATABASE}.t DROP PRIMARY KEY")
     assert len(Reading(server, chunk).rows()) == 100
-
-
-# Connections that break.
-
-
-@pytest.fixture
-def large(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """Return a server whose table has 30 MB, of which 1 MB is fetched ahead."""
-    monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
-    fill_large(server)
-    return server
-
-
-def fill_large(server: Server) -> None:
-    server.execute(f"ALTER TABLE {DATABASE}.t ADD b LONGTEXT")
-    server.execute(f"UPDATE {DATABASE}.t SET b = REPEAT(CHAR(65 + id % 26), 300000)")
-
-
-def assert_all(rows: list[Row]) -> None:
-    """Check that every row is present and that no retried row has an older watermark."""
-    last: dict[int, tuple[str, int]] = {}
-    for row in rows:
-        image = json.loads(row["after"])
-        assert image["b"] == chr(65 + image["id"] % 26) * 300000
-        assert place(row) >= last.get(image["id"], ("", 0))
-        last[image["id"]] = place(row)
-    assert sorted(last) == list(range(1, 101))
-
-
-def only(server: Server, query: str) -> list[tuple[Any, ...]] | None:
-    """Return the rows of a query if there is only one query."""
-    found = server.execute(query)
-    return found if len(found) == 1 else None
-
-
-@pytest.mark.parametrize("what", ["CONNECTION", "QUERY"])
-def test_killed_snapshot_query_is_retried_with_a_new_watermark(large: Server, what: str) -> None:
-    batches = Reading(large, Chunk(T)).batches()
-    rows = next(batches).to_pylist()
-    start = place(rows[0])
-    large.execute(f"UPDATE {DATABASE}.t SET v = -1 WHERE id = 100")
-    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
-    ((thread,),) = wait_until(partial(only, large, query), "the SELECTs of other tests have ended")
-    large.execute(f"KILL {what} {thread}")
-    rows += [row for batch in batches for row in batch.to_pylist()]
-    assert_all(rows)
-    assert len(rows) > 100
-    ends = [(place(row), json.loads(row["after"])["v"]) for row in rows][-1]
-    assert ends[0] > start
-    assert ends[1] == -1
-
-
-def test_snapshot_is_complete_after_repeated_disconnects(
-    large: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Connections are cut inside the result and in the queries before it."""
-    chunks = planned(large, T, 40)
-    more = [*range(100, 6000, 700), *repeat(3_000_000, 4)]
-    settings = large.settings()
-    with cutting_proxy(settings.host, settings.port, iter(more)) as proxy:
-        reading = Reading(large, *chunks, host="127.0.0.1", port=str(proxy.port))
-        assert_all(reading.rows())
-        # The connections of visibility checks close before they are cut.
-        assert 6 <= proxy.cuts <= len(more)
-    assert caplog.text.count("inside a result") >= 2
-    assert "does not answer while running" in caplog.text
-
-
-def test_snapshot_fails_after_five_broken_connections(
-    large: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", 0.5)
-    settings = large.settings()
-    with cutting_proxy(settings.host, settings.port, repeat(3_000_000)) as proxy:
-        reading = Reading(large, Chunk(T), host="127.0.0.1", port=str(proxy.port))
-        with pytest.raises(ServerError, match=r"inside a result|broke"):
-            reading.rows()
-        assert proxy.cuts == 5
-
-
-def test_closing_a_chunk_reader_ends_its_thread_and_query(large: Server) -> None:
-    before = {*threading.enumerate()}
-    batches = Reading(large, Chunk(T)).batches()
-    next(batches)
-    # `batches` is a generator, annotated as an iterator.
-    batches.close()  # type: ignore[attr-defined]
-    # Some of the tests before may end meanwhile.
-    assert {*threading.enumerate()} <= before
-    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
-    wait_until(lambda: not large.execute(query), "the server is done with it", 30)
-
-
-def test_snapshot_is_complete_after_server_restart(
-    own_server: LocalServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunk_reader, "_AHEAD_BYTES", 1 << 20)
-    monkeypatch.setattr(chunk_reader, "_RETRY_SECONDS", patience(600))
-    own_server.execute(f"CREATE DATABASE {DATABASE}")
-    fill(own_server)
-    fill_large(own_server)
-    batches = Reading(own_server, Chunk(T)).batches()
-    rows = next(batches).to_pylist()
-    own_server.kill()
-    starting = threading.Timer(1, own_server.start)
-    starting.start()
-    rows += [row for batch in batches for row in batch.to_pylist()]
-    starting.join()
-    assert_all(rows)
-    assert place(rows[-1]) > place(rows[0])
-
-
-def test_binlog_ending_before_the_batch_raises_binlog_replaced_error(server: Server) -> None:
-    """After RESET MASTER, the watermark would be before changes that the sink already has."""
-    reading = Reading(server, Chunk(T))
-    since = Position.of(*server.position())
-    reading.partition.since = since
-    assert len(reading.rows()) == 100
-    reading.partition.since = since._replace(pos=since.pos + 1)
-    with pytest.raises(BinlogReplacedError, match=f"it ends at {since}, before it"):
-        reading.rows()
