@@ -53,7 +53,8 @@ inline void write_geometry_json(Raw bytes, Bytes& out) {
     out.push('}');
 }
 
-inline bool append_masked(Input& in, const Column& column, Bytes& out);
+// Cold, so that it is not inlined where it would slow down columns without masks.
+[[gnu::cold]] inline bool append_masked(Input& in, const Column& column, Bytes& out);
 
 // Not for skipped columns.
 inline bool write_json(Input& in, const Column& column, Bytes& out) {
@@ -162,7 +163,7 @@ inline bool write_json(Input& in, const Column& column, Bytes& out) {
 
 // Appends the bytes that a mask is applied to: the text of a value, without a JSON string's quotes
 // and escapes; of a binary value, its bytes.
-inline bool append_unmasked(Input& in, const Column& column, Bytes& out) {
+[[gnu::cold]] inline bool append_unmasked(Input& in, const Column& column, Bytes& out) {
     switch (column.kind) {
         case Kind::Text: {
             Raw value;
