@@ -83,7 +83,7 @@ def test_a_second_mirror_of_an_external_table_fails(named: NamedTables) -> None:
         for each in (named, other):
             each.settings["target"] = f"spark_catalog.{named.database}.{{table}}"
             each.execute(
-                "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20))",
+                "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(64))",
                 f"INSERT INTO orders VALUES (1, '{each.database}')",
             )
         named.run("a")
