@@ -147,18 +147,18 @@ class FollowedMirror:
                 path = uri.replace(str(self.folder / "tables"), str(self.folder / "copies"))
                 table = self._copies[uri] = DeltaTable(path)
             same = " AND ".join(f"t.{name} = s.{name}" for name in key)
-            has_gone = pc.any(states.column(TOMBSTONE)).as_py()
-            rows = states if has_gone else states.drop_columns([TOMBSTONE])
+            has_tombstones = pc.any(states.column(TOMBSTONE)).as_py()
+            rows = states if has_tombstones else states.drop_columns([TOMBSTONE])
             begin = time.perf_counter()
             merger = table.merge(
                 rows, same, source_alias="s", target_alias="t", streamed_exec=False
             )
-            if has_gone:
+            if has_tombstones:
                 merger = merger.when_matched_delete(f"s.{TOMBSTONE}")
             (
                 merger.when_matched_update_all(except_cols=[TOMBSTONE])
                 .when_not_matched_insert_all(
-                    f"NOT s.{TOMBSTONE}" if has_gone else None, [TOMBSTONE]
+                    f"NOT s.{TOMBSTONE}" if has_tombstones else None, [TOMBSTONE]
                 )
                 .execute()
             )

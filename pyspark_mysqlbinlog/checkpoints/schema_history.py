@@ -83,7 +83,7 @@ class SchemaHistory:
     def with_charset(self, position: Position, database: str, charset: str | None) -> SchemaHistory:
         """Set a database's default charset from `position` on; None if it is dropped."""
         if charset is None:
-            return self.without(position, database, _DATABASE, "", gone=True)
+            return self.without(position, database, _DATABASE, "", is_dropped=True)
         return self.with_table(position, TableSchema(database, _DATABASE, (), charset=charset))
 
     def versions(self, database: str, table: str) -> tuple[Version, ...]:
@@ -127,7 +127,7 @@ class SchemaHistory:
     def is_known_later(self, position: Position, database: str, table: str) -> bool:
         """Whether the table's columns become known after `position`, or the table is dropped."""
         return any(
-            start > position and (isinstance(what, TableSchema) or what.gone)
+            start > position and (isinstance(what, TableSchema) or what.is_dropped)
             for start, what in self.versions(database, table)
         )
 
@@ -140,17 +140,23 @@ class SchemaHistory:
         return self._with((schema.database, schema.table), (position, schema))
 
     def without(
-        self, position: Position, database: str, table: str, reason: str, *, gone: bool = False
+        self,
+        position: Position,
+        database: str,
+        table: str,
+        reason: str,
+        *,
+        is_dropped: bool = False,
     ) -> SchemaHistory:
         """Make the table's columns unknown from `position` on.
 
         Parameters
         ----------
         reason : why, as part of a sentence: ``it was altered by a statement that …``.
-        gone : it does not exist from there on; `from_position` may drop it. Otherwise the reason is
-            kept, for the error when a row occurs.
+        is_dropped : it does not exist from there on; `from_position` may drop it. Otherwise the
+            reason is kept, for the error when a row occurs.
         """
-        return self._with((database, table), (position, UnknownSchema(reason, gone)))
+        return self._with((database, table), (position, UnknownSchema(reason, is_dropped)))
 
     def _with(self, table: Table, version: Version) -> SchemaHistory:
         versions = self._versions.get(table, ())

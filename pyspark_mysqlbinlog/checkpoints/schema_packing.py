@@ -5,7 +5,7 @@
     {"layout": 1, "tables": [{"database": …, "table": …, "versions": [
         {"from": [file number, pos, file], "columns": [{"name": …, "type": …}, …],
          "primary_key": [column, …], "charset": …, "unique_keys": [[name, [column, …]], …]},
-        {"from": […], "unknown": why, "gone": false}]}]}
+        {"from": […], "unknown": why, "dropped": false}]}]}
 
 Columns and versions have the names of `ColumnSchema` and `TableSchema`. Fields of a column with
 their default value are omitted, and so are empty unique keys. Tables are sorted and names are in a
@@ -84,7 +84,7 @@ def pack_versions(versions: Mapping[Table, tuple[Version, ...]]) -> str:
 
 def _described(start: Position, what: TableSchema | UnknownSchema) -> dict[str, Any]:
     if isinstance(what, UnknownSchema):
-        return {"from": start, "unknown": what.reason, "gone": what.gone}
+        return {"from": start, "unknown": what.reason, "dropped": what.is_dropped}
     described = {
         "from": start,
         "columns": [_described_column(column) for column in what.columns],
@@ -146,7 +146,7 @@ def _version(table: Table, described: dict[str, Any]) -> Version:
     number, pos, file = described["from"]
     start = Position(number_of(number), number_of(pos), text_of(file))
     if "unknown" in described:
-        return start, UnknownSchema(text_of(described["unknown"]), flag_of(described["gone"]))
+        return start, UnknownSchema(text_of(described["unknown"]), flag_of(described["dropped"]))
     columns = tuple(_column(column) for column in described["columns"])
     key = texts_of(described["primary_key"])
     keys = tuple(

@@ -12,10 +12,10 @@ __all__ = ["UnknownSchema", "Version", "is_dropped", "valid_from"]
 
 @dataclass(frozen=True, slots=True)
 class UnknownSchema:
-    """Replaces a schema: why there is none. `gone`: the table does not exist."""
+    """Replaces a schema: why there is none. `is_dropped`: the table does not exist."""
 
     reason: str
-    gone: bool = False
+    is_dropped: bool = False
 
 
 Version = tuple[Position, TableSchema | UnknownSchema]
@@ -29,4 +29,4 @@ def valid_from(version: Version) -> Position:
 def is_dropped(version: Version) -> bool:
     """Whether the table does not exist from there on."""
     what = version[1]
-    return isinstance(what, UnknownSchema) and what.gone
+    return isinstance(what, UnknownSchema) and what.is_dropped

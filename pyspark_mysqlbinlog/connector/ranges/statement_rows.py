@@ -130,7 +130,9 @@ class StatementRows:
     def _was_there(self, event: Event, name: Table) -> bool | None:
         """Whether a table existed before the statement; None if unknown."""
         state = self._history.state(self._position(event, event.start), *name)
-        return None if state is None else not (isinstance(state, UnknownSchema) and state.gone)
+        return (
+            None if state is None else not (isinstance(state, UnknownSchema) and state.is_dropped)
+        )
 
     def _row(self, op: str, event: Event, name: Table, text: str) -> StatementRow:
         schema = self._history.at(self._position(event, event.start), *name)

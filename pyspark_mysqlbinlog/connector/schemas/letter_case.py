@@ -118,7 +118,7 @@ def _existing(statement: Statement) -> list[Table]:
 
 def _exists(history: SchemaHistory, at: Position, name: Table) -> bool:
     state = history.state(at, *name)
-    return state is not None and not (isinstance(state, UnknownSchema) and state.gone)
+    return state is not None and not (isinstance(state, UnknownSchema) and state.is_dropped)
 
 
 def _contradiction(statement: Statement, name: Table, known: Table) -> OptionError:

@@ -240,7 +240,7 @@ def unknown_among(
         table
         for table in tables
         if isinstance(state := history.state(position, *table), UnknownSchema)
-        and not state.gone
+        and not state.is_dropped
         and not history.is_known_later(position, *table)
     ]
 

@@ -164,7 +164,9 @@ class SchemaTracker:
             self._create(ddl)
         elif kind is _KIND.DROP_TABLE:
             for table in statement.tables:
-                ddl.states[self._name(table)] = UnknownSchema(f"it was dropped at {end}", gone=True)
+                ddl.states[self._name(table)] = UnknownSchema(
+                    f"it was dropped at {end}", is_dropped=True
+                )
         elif uses_temporary and (kind is _KIND.ALTER_TABLE or logged.context.mariadb):
             self._maybe_temporary(ddl)
         elif kind is _KIND.RENAME_TABLE:
@@ -230,7 +232,9 @@ class SchemaTracker:
                 ddl.end, replace(state, database=database, table=table)
             )
         elif state is not None:
-            self.history = self.history.without(ddl.end, *name, state.reason, gone=state.gone)
+            self.history = self.history.without(
+                ddl.end, *name, state.reason, is_dropped=state.is_dropped
+            )
 
     # --- tables
 
@@ -273,7 +277,7 @@ class SchemaTracker:
     def _is_absent(self, name: Table, state: State) -> bool:
         """Whether the table is known not to exist."""
         if isinstance(state, UnknownSchema):
-            return state.gone
+            return state.is_dropped
         if state is not None:
             return False
         return name[0] in self._whole or (self._captures(*name) and self._complete(name[0]))
@@ -356,7 +360,7 @@ class SchemaTracker:
                 state = UnknownSchema(
                     f"{ddl.place}, renamed {'.'.join(old)} to it, whose columns were not known"
                 )
-            ddl.states[old] = UnknownSchema(f"it was renamed at {ddl.end}", gone=True)
+            ddl.states[old] = UnknownSchema(f"it was renamed at {ddl.end}", is_dropped=True)
             ddl.states[new] = state
             self._on_rename(ddl.end, new)
 
@@ -370,7 +374,7 @@ class SchemaTracker:
             for name in self.history.tables():
                 if name[0] == database:
                     reason = f"its database was dropped at {ddl.end}"
-                    ddl.states[name] = UnknownSchema(reason, gone=True)
+                    ddl.states[name] = UnknownSchema(reason, is_dropped=True)
             self._whole.add(database)
             self._without_charset.discard(database)
             charset = None

@@ -30,9 +30,9 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     check_conditions,
     follow_options,
     next_sequence,
-    note_read,
     record_high_watermark,
     reload_tables,
+    with_tables_read,
     without_snapshot,
 )
 from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
@@ -300,7 +300,7 @@ class SnapshotCoordinator:
             return None
         planned = replace(planned, high_watermarks=until, invalidated_at=lost)
         if self._options.can_fail_over:
-            planned = note_read(state, planned)
+            planned = with_tables_read(state, planned)
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()

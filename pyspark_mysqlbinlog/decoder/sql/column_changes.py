@@ -49,13 +49,15 @@ def renamed(before: TableSchema, after: TableSchema, statement: str | None) -> M
         return _of_statement(before, after, statement)
     old = {fold(column.name): column.name for column in before.columns}
     new = {fold(column.name): column.name for column in after.columns}
-    gone = [name for folded, name in old.items() if folded not in new]
-    come = [name for folded, name in new.items() if folded not in old]
+    removed = [name for folded, name in old.items() if folded not in new]
+    added = [name for folded, name in new.items() if folded not in old]
     # With several columns the pairs are unknown, because the statement is not in the stream.
-    if len(gone) > 1 or len(gone) > len(come) or (gone and len(come) > 1):
-        raise CannotFollowError(f"columns {gone} were renamed, but to which of {come} is unknown")
+    if len(removed) > 1 or len(removed) > len(added) or (removed and len(added) > 1):
+        raise CannotFollowError(
+            f"columns {removed} were renamed, but to which of {added} is unknown"
+        )
     names = {old[folded]: new[folded] for folded in old if folded in new}
-    return names | dict(zip(gone, come, strict=False))
+    return names | dict(zip(removed, added, strict=False))
 
 
 def _of_statement(before: TableSchema, after: TableSchema, statement: str) -> Mapping[str, str]:

@@ -444,9 +444,11 @@ def test_last_rows_of_the_auto_cdc_example_equal_select(shop: Shop) -> None:
     shop.write(400)
     shop.wait_for_end(query)
     last: dict[int, Row] = {}
-    for row in sorted(states, key=lambda row: (tuple(row["place"]["seq"]), row["place"]["there"])):
+    for row in sorted(
+        states, key=lambda row: (tuple(row["place"]["seq"]), row["place"]["is_live"])
+    ):
         last[row["id"]] = row
-    kept = [(row["id"], row["status"], row["total"]) for row in last.values() if row.place.there]
+    kept = [(row["id"], row["status"], row["total"]) for row in last.values() if row.place.is_live]
     assert sorted(kept) == shop.selected()
 
 

@@ -67,13 +67,13 @@ class LogBatches:
         *rows: dict[str, Any],
         load: SnapshotState | None = None,
         fails: bool = False,
-        is_noted: bool = True,
+        is_recorded: bool = True,
         into: LogIdentity | None = None,
     ) -> None:
         """Append one batch that ends at `end`; stop the change log if that fails.
 
         fails : appending the rows fails.
-        is_noted : the checkpoint records the batch; otherwise the process ends before that.
+        is_recorded : the checkpoint records the batch; otherwise the process ends before that.
         into : identity of the new binlog in which a batch without rows ends.
         """
         before = self.log_of_batch
@@ -98,7 +98,7 @@ class LogBatches:
             self.log.append(changes, versions, batch)
         except MirrorError as error:
             self.log.stop(error, batch)
-        if is_noted:
+        if is_recorded:
             self.state = self.log.state
 
     def ops(self) -> list[tuple[str, str | None]]:

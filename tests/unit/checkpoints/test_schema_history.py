@@ -31,7 +31,7 @@ def table(name: str, *columns: str, database: str = "shop") -> TableSchema:
 
 A, B = table("orders", "id"), table("orders", "id", "total")
 KNOWN = SchemaHistory().with_table(at(100), A)
-GONE = KNOWN.without(at(200), "shop", "orders", "x", gone=True)
+DROPPED = KNOWN.without(at(200), "shop", "orders", "x", is_dropped=True)
 
 
 def test_history_until_position_includes_version_that_starts_there() -> None:
@@ -128,10 +128,10 @@ def test_added_version_leaves_old_history_and_other_tables_unchanged() -> None:
         (KNOWN.with_table(at(200), B), at(199), [0, 200]),
         (KNOWN.with_table(at(200), B), at(200), [0]),
         (KNOWN.without(at(200), "shop", "orders", "x"), at(300), [0]),
-        (GONE, at(100), [0, 200]),
-        (GONE, at(200), []),
-        (GONE.with_table(at(300), B), at(250), [300]),
-        (GONE.with_table(at(300), B), at(150), [0, 200, 300]),
+        (DROPPED, at(100), [0, 200]),
+        (DROPPED, at(200), []),
+        (DROPPED.with_table(at(300), B), at(250), [300]),
+        (DROPPED.with_table(at(300), B), at(150), [0, 200, 300]),
     ],
 )  # fmt: skip
 def test_versions_not_visible_from_a_position_are_dropped(
@@ -184,14 +184,18 @@ _schemas = st.builds(
 _positions = st.builds(at, st.integers(4, 2**40), st.integers(1, 3))
 
 
-@given(st.lists(st.tuples(_positions, _schemas, st.sampled_from(["", "why", "gone"])), max_size=8))
+@given(
+    st.lists(st.tuples(_positions, _schemas, st.sampled_from(["", "why", "dropped"])), max_size=8)
+)
 def test_any_history_survives_packing(changes: list[tuple[Position, TableSchema, str]]) -> None:
     def apply(history: SchemaHistory, change: tuple[Position, TableSchema, str]) -> SchemaHistory:
         position, schema, reason = change
         if not reason:
             return history.with_table(position, schema)
-        gone = reason == "gone"
-        return history.without(position, schema.database, schema.table, reason, gone=gone)
+        is_dropped = reason == "dropped"
+        return history.without(
+            position, schema.database, schema.table, reason, is_dropped=is_dropped
+        )
 
     history = SchemaHistory()
     for change in changes:
@@ -331,7 +335,7 @@ def test_packed_history_is_base85_of_bz2_compressed_json() -> None:
                         "primary_key": ["id"],
                         "charset": "utf8mb4",
                     },
-                    {"from": [1, 300, file], "unknown": "why", "gone": False},
+                    {"from": [1, 300, file], "unknown": "why", "dropped": False},
                 ],
             }
         ],

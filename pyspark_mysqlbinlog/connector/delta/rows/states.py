@@ -72,23 +72,25 @@ def final_states(
     images : the typed images that changes refer to.
     """
     whole = RowImageReader(schema.columns, schema.full_name)
-    gone = images.of_side(changes, "before", whole if last_values else whole.select(key))
-    there = images.of_side(changes, "after", whole)
+    before = images.of_side(changes, "before", whole if last_values else whole.select(key))
+    after = images.of_side(changes, "after", whole)
     # Most values are not read: only those of a key's last state are needed.
-    gone_at, there_at = _last_places(gone.columns(key), there.columns(key), gone.has, there.has)
-    known = gone.rows(gone_at)
+    tombstones_at, live_at = _last_places(
+        before.columns(key), after.columns(key), before.has, after.has
+    )
+    known = before.rows(tombstones_at)
     columns: list[Any] = [
         known.column(field.name)
         if field.name in known.column_names
         else pa.nulls(known.num_rows, field.type)
         for field in whole.schema
     ]
-    gone_rows = pa.table(columns, schema=whole.schema)
+    tombstones = pa.table(columns, schema=whole.schema)
     seq = changes.select(["seq"])
     return pa.concat_tables(
         [
-            _with_seq(gone_rows, seq.take(gone_at), is_tombstone=True),
-            _with_seq(there.rows(there_at), seq.take(there_at), is_tombstone=False),
+            _with_seq(tombstones, seq.take(tombstones_at), is_tombstone=True),
+            _with_seq(after.rows(live_at), seq.take(live_at), is_tombstone=False),
         ]
     )
 
@@ -105,18 +107,18 @@ def _last_places(
     for name in before.column_names:
         is_equal = pc.equal(before.column(name), after.column(name))
         same = pc.and_(same, pc.fill_null(is_equal, False))
-    gone = pc.indices_nonzero(pc.and_not(has_before, same))
-    there = pc.indices_nonzero(has_after)
+    tombstones = pc.indices_nonzero(pc.and_not(has_before, same))
+    live = pc.indices_nonzero(has_after)
     # A change of the key ends the old key and begins the new one in one change.
-    order = pc.sort_indices(pa.chunked_array([gone, there]))
-    keys = pa.concat_tables([before.take(gone), after.take(there)])
-    if len(gone):
+    order = pc.sort_indices(pa.chunked_array([tombstones, live]))
+    keys = pa.concat_tables([before.take(tombstones), after.take(live)])
+    if len(tombstones):
         keys = keys.take(order)
     last = _last(keys.columns)
     chosen = order if last is None else order.take(last)
-    is_tombstone = pc.less(chosen, len(gone))
-    live_rows = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(gone))
-    return gone.take(chosen.filter(is_tombstone)), there.take(live_rows)
+    is_tombstone = pc.less(chosen, len(tombstones))
+    live_rows = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(tombstones))
+    return tombstones.take(chosen.filter(is_tombstone)), live.take(live_rows)
 
 
 def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOTHING) -> pa.Table:

@@ -45,7 +45,7 @@ class LazyEngine:
         self._name = name
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
-        self._keep_deleted = soft_delete
+        self._soft_delete = soft_delete
         self._engine: Engine | None = None
         self._catalog = catalog
         self._has_change_logs = has_change_logs
@@ -74,9 +74,9 @@ class LazyEngine:
                 DeltalakeEngine,
             )
 
-            return DeltalakeEngine(self._storage, self._properties, soft_delete=self._keep_deleted)
+            return DeltalakeEngine(self._storage, self._properties, soft_delete=self._soft_delete)
         self._check_no_storage_options()
-        return SparkEngine(self._properties, soft_delete=self._keep_deleted, catalog=self._catalog)
+        return SparkEngine(self._properties, soft_delete=self._soft_delete, catalog=self._catalog)
 
     def _check_no_storage_options(self) -> None:
         if self._storage and not self._has_change_logs:

@@ -130,7 +130,7 @@ class TableBatchWriter:
     versions : of the table, in the batch.
     load : the snapshot that is in progress or begins in this batch.
     images : the typed images that changes refer to.
-    gone : the last packed position at which the table is dropped in this batch.
+    dropped_at : the last packed position at which the table is dropped in this batch.
     precomputed : the final states of all of the table's changes, if they were precomputed.
     """
 
@@ -144,7 +144,7 @@ class TableBatchWriter:
         *,
         load: TableSnapshot | None = None,
         images: ImageStore,
-        gone: int | None = None,
+        dropped_at: int | None = None,
         precomputed: PrecomputedStates | None = None,
     ) -> None:
         self._name = name
@@ -156,7 +156,7 @@ class TableBatchWriter:
         self._is_unread = load is not None and load.is_unread
         self._images = images
         self._precomputed = precomputed
-        self._gone = gone
+        self._dropped_at = dropped_at
         self.schema: TableSchema | None = None
         self._start: Position | None = None  # where this version of the table begins
         self._is_there = False
@@ -193,8 +193,8 @@ class TableBatchWriter:
     def _on_schema(self, start: Position, what: TableSchema | UnknownSchema) -> None:
         statement, self._pending_statement = self._pending_statement, None
         if isinstance(what, UnknownSchema):
-            self._is_there = self._is_there and not what.gone
-            self._is_known = what.gone
+            self._is_there = self._is_there and not what.is_dropped
+            self._is_known = what.is_dropped
             self._reason = what.reason
             if self._is_there and statement is not None:
                 self._invalidate_at(statement)
@@ -495,7 +495,7 @@ class TableBatchWriter:
         if not brings and self._is_empty():
             return
         at = pack(seq["file"], seq["pos"])
-        if self._snapshot is None and self._gone is not None and at < self._gone:
+        if self._snapshot is None and self._dropped_at is not None and at < self._dropped_at:
             # The table is dropped later, with all of its rows.
             self._emptied = self._with_epoch(seq)
             self._states.clear()

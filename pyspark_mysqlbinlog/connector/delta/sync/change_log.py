@@ -492,12 +492,12 @@ def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) 
     No row of the stream records a rename. A DROP has a row, right before the position.
     """
     found = []
-    for gone in drops_after(versions, start):
-        before = changes.filter(pc.less(packed_positions(changes), gone))
+    for dropped_at in drops_after(versions, start):
+        before = changes.filter(pc.less(packed_positions(changes), dropped_at))
         last = sorted_by_seq(before).slice(max(before.num_rows - 1, 0)).select(["op", "source"])
         statements = [row["source"]["query"] for row in last.to_pylist() if row["op"] == "ddl"]
         if not any(map(is_drop, statements)):
-            found.append(gone)
+            found.append(dropped_at)
     return found
 
 
@@ -524,6 +524,6 @@ def _begins_in(now: TableVersions, start: Position) -> int | None:
                 (pack_position(valid_from(later)) for later in versions if is_dropped(later)),
                 None,
             )
-        if not what.gone:
+        if not what.is_dropped:
             return None
     return max(pack_position(start), pack_position(now.versions[0][0])) if now.versions else None

@@ -276,7 +276,7 @@ class MirroredTable(SyncedTable):
                 now,
                 load=self._snapshot.hooks(batch),
                 images=batch.images,
-                gone=last_drop_after(now.versions, applied),
+                dropped_at=last_drop_after(now.versions, applied),
                 precomputed=batch.precomputed.get(self._table),
             )
             for section in split_by_schema(changes, now.since(applied)):

@@ -34,7 +34,7 @@ __all__ = [
     "check_conditions",
     "follow_options",
     "next_sequence",
-    "note_read",
+    "with_tables_read",
     "record_high_watermark",
     "reload_tables",
     "without_snapshot",
@@ -136,7 +136,9 @@ def advance(
     unknown : tables that got their names in this batch, and others whose rows are unknown.
     """
     there = set(_there(history, position, captures))
-    pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
+    pending = tuple(
+        load for load in state.pending if not _is_dropped(history, position, load.table)
+    )
     left = {load.table for load in pending}
     completed = state.completed.union(created) & there - left
     # One whose columns are unknown may be hidden from the account, which cannot read it.
@@ -162,7 +164,7 @@ def altered_tables(
         begun = [each for each in history.versions(*table) if start < each[0] <= end]
         until = state.high_watermarks.get(table, (0, 0))
         for at, what in begun:
-            is_unknown = isinstance(what, UnknownSchema) and not what.gone
+            is_unknown = isinstance(what, UnknownSchema) and not what.is_dropped
             if is_unknown or (at.number, at.pos) <= until:
                 found[table] = at
     return found
@@ -191,7 +193,7 @@ def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
     return replace(state.without_batch(), high_watermarks=until, invalidated_at=lost)
 
 
-def note_read(before: SnapshotState, planned: SnapshotState) -> SnapshotState:
+def with_tables_read(before: SnapshotState, planned: SnapshotState) -> SnapshotState:
     """Return a batch's state in which the tables that it reads have a high watermark.
 
     Those are also tables that the server no longer has, which the planner skips, and tables that
@@ -257,7 +259,7 @@ def _there(
     """Yield the captured tables that exist at `position`, sorted."""
     for table in history.tables():
         state = history.state(position, *table)
-        is_dropped = isinstance(state, UnknownSchema) and state.gone
+        is_dropped = isinstance(state, UnknownSchema) and state.is_dropped
         if captures(*table) and state is not None and not is_dropped:
             yield table
 
@@ -265,12 +267,12 @@ def _there(
 def _is_ever_there(history: SchemaHistory, position: Position, table: Table) -> bool:
     """Whether a table exists at `position`, or at the end of the history."""
     state = history.state(position, *table)
-    if state is not None and not _is_gone(history, position, table):
+    if state is not None and not _is_dropped(history, position, table):
         return True
     return not is_dropped(history.versions(*table)[-1])
 
 
-def _is_gone(history: SchemaHistory, position: Position, table: Table) -> bool:
+def _is_dropped(history: SchemaHistory, position: Position, table: Table) -> bool:
     """Whether the history shows that a table does not exist; unknown tables exist."""
     state = history.state(position, *table)
-    return isinstance(state, UnknownSchema) and state.gone
+    return isinstance(state, UnknownSchema) and state.is_dropped

@@ -211,7 +211,7 @@ class StreamGaps:
         for table in SchemaHistory.unpack(offset.schemas).tables():
             if captures(*table) and not history.versions(*table):
                 reason = "it was dropped in a part of the binlog that is lost"
-                history = history.without(found.position, *table, reason, gone=True)
+                history = history.without(found.position, *table, reason, is_dropped=True)
         return history
 
 

@@ -186,10 +186,10 @@ def test_replaced_appended_and_rewritten_rows_are_equal_on_both_engines(
         assert target.count() == 4
         wanted = rows.slice(0, 2)
         counts = target.count_equal_rows(wanted.select(["w"]))
-        gone = target.rewrite_equal_rows(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
+        removed = target.rewrite_equal_rows(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
         _assert_marks(engine.target(str(path)), _mark(4, batch=6))
         left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
-        found[name] = [counts, gone, sorted(map(str, left))]
+        found[name] = [counts, removed, sorted(map(str, left))]
     assert found["spark"] == found["deltalake"] == [[2, 2], 2, ["0.0", "0.0", "0.0"]]
 
 

@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 TABLE = TableSchema(
     *NAME, (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int")), ("id",)
 )
-GONE = UnknownSchema("DROP TABLE t", gone=True)
+DROPPED = UnknownSchema("DROP TABLE t", is_dropped=True)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def mirrored(tmp_path: Path) -> TableBatches:
 def test_recreated_table_with_folder_removed_after_drop_is_replicated(
     mirrored: TableBatches,
 ) -> None:
-    mirrored.batch(300, versions=[(4, TABLE), (250, GONE)], load=SnapshotState())
+    mirrored.batch(300, versions=[(4, TABLE), (250, DROPPED)], load=SnapshotState())
     shutil.rmtree(mirrored.folder)
     mirrored.again()
     row = change("c", 360, {"id": 2, "v": 2})

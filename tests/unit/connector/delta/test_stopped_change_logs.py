@@ -58,7 +58,9 @@ def test_reload_resumes_stopped_change_log_with_one_reset(
     logged.batch(300, change_row("c", 300, 2), fails=True)
     logged.batch(300, load=_pending("again"))
     begin = (logged.number, logged.start, logged.load)
-    logged.batch(300, change_row("r", 300, 1), load=_read(1, is_last=True), is_noted=not is_killed)
+    logged.batch(
+        300, change_row("r", 300, 1), load=_read(1, is_last=True), is_recorded=not is_killed
+    )
     if is_killed:
         logged.number, logged.start, logged.load = begin
         logged.again()

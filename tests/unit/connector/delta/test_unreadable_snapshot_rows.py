@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 KEY = ColumnSchema("id", "int", nullable=False)
 BEFORE = TableSchema(*NAME, (KEY, ColumnSchema("v", "int")), ("id",))
 BEHIND = TableSchema(*NAME, (KEY, ColumnSchema("v", "varchar", 9, charset="utf8mb4")), ("id",))
-GONE = UnknownSchema("it was dropped", gone=True)
+DROPPED = UnknownSchema("it was dropped", is_dropped=True)
 UNKNOWN = UnknownSchema("nobody knows")
 ALTER = change("ddl", 340, query="ALTER TABLE t MODIFY v VARCHAR(9)")
 
@@ -164,12 +164,12 @@ def test_drop_of_table_with_unreadable_row_ends_its_snapshot(
 ) -> None:
     row = change("c", 380, {"id": 3, "v": 3})
     if comes_back == "in the same batch":
-        mirrored.batch(400, row, versions=((4, BEFORE), (360, GONE), (370, BEFORE)))
+        mirrored.batch(400, row, versions=((4, BEFORE), (360, DROPPED), (370, BEFORE)))
     else:
-        mirrored.batch(365, versions=((4, BEFORE), (360, GONE)))
+        mirrored.batch(365, versions=((4, BEFORE), (360, DROPPED)))
         assert not mirrored.in_snapshot
         if comes_back:
-            mirrored.batch(400, row, versions=((4, GONE), (370, BEFORE)))
+            mirrored.batch(400, row, versions=((4, DROPPED), (370, BEFORE)))
     assert not mirrored.in_snapshot
     if comes_back:
         assert mirrored.rows() == [(3, 3)]

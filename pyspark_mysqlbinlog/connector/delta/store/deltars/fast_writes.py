@@ -57,7 +57,7 @@ def append_or_replace(
     if not bounds:
         return False
     columns = [field.name for field in table.schema().fields]
-    rows = states if soft_deletes else _without_gone(states)
+    rows = states if soft_deletes else _without_tombstones(states)
     if not _may_have_rows(table, bounds):
         if not rows.num_rows:
             return False  # a merge has nothing to write, and makes no commit
@@ -81,10 +81,10 @@ def append_or_replace(
     return True
 
 
-def _without_gone(states: pa.Table) -> pa.Table:
+def _without_tombstones(states: pa.Table) -> pa.Table:
     """Return the states of live rows."""
-    gone = states.column(TOMBSTONE)
-    return states.filter(pc.invert(gone)) if pc.any(gone).as_py() else states
+    is_tombstone = states.column(TOMBSTONE)
+    return states.filter(pc.invert(is_tombstone)) if pc.any(is_tombstone).as_py() else states
 
 
 def _may_have_rows(table: DeltaTable, bounds: Mapping[str, tuple[int, int]]) -> bool:

@@ -102,7 +102,7 @@ class DeltalakeEngine:
     ) -> None:
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
-        self._keep_deleted = soft_delete
+        self._soft_delete = soft_delete
 
     def begin(self, spark: SparkSession) -> None:
         """Do nothing: Spark is not needed."""
@@ -111,7 +111,7 @@ class DeltalakeEngine:
         """Return the Delta table of a path or URI, which may not exist yet."""
         assert isinstance(place, str), f"delta-rs resolves no names of catalogs, found {place}"
         return DeltalakeTarget(
-            place, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
+            place, self._storage, self._properties, partition_by, soft_delete=self._soft_delete
         )
 
 
@@ -458,12 +458,12 @@ class DeltalakeTarget(CommittingTarget):
         # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
+    def rewrite_equal_rows(self, tombstones: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
             nonlocal removed
-            removed = rewrite_equal_rows(table, gone, rows, _commit_properties(marker))
+            removed = rewrite_equal_rows(table, tombstones, rows, _commit_properties(marker))
 
         self._commit(write, wide_decimal_columns(rows))
         return removed

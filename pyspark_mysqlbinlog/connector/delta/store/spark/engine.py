@@ -44,7 +44,7 @@ class SparkEngine:
     ) -> None:
         self._properties = dict(properties or {})
         self._catalog = catalog
-        self._keep_deleted = soft_delete
+        self._soft_delete = soft_delete
         self._spark: Any = None
         self._sessions: SparkSessions | None = None
         self._open_tables: OpenTables | None = None
@@ -80,6 +80,6 @@ class SparkEngine:
             SparkTable(place, self._sessions, self._open_tables),
             self._properties,
             partition_by,
-            soft_delete=self._keep_deleted,
+            soft_delete=self._soft_delete,
             source=SourceTable.of(place),
         )

@@ -236,11 +236,11 @@ class SnapshotTracker:
         waits, keyless = record.waits, is_keyless(now.versions)
         if not waits and not keyless:
             return 0
-        gone = last_drop_after(now.versions, pack_position(batch.start))
-        if waits and gone is not None and not (keyless and batch.snapshots(self._table)):
+        dropped_at = last_drop_after(now.versions, pack_position(batch.start))
+        if waits and dropped_at is not None and not (keyless and batch.snapshots(self._table)):
             # The table whose snapshot was pending was dropped.
             self._record(replace(record, waits=False))
-            return gone
+            return dropped_at
         if not keyless and record.void is None and isinstance(now.versions[-1][1], TableSchema):
             if not batch.reloads:
                 raise self._error(f"it got a key while its snapshot was pending; {RELOAD_HINT}")

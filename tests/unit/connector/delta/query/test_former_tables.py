@@ -13,31 +13,31 @@ from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
 _NAME = NameTemplate.parse("m.{database}.{table}")
-_THERE, _GONE = UnknownSchema("altered"), UnknownSchema("dropped", gone=True)
+_ALTERED, _DROPPED = UnknownSchema("altered"), UnknownSchema("dropped", is_dropped=True)
 
 
 def _versions(*versions: tuple[int, UnknownSchema]) -> TableVersions:
     return TableVersions(tuple((Position.of("b.000001", pos), what) for pos, what in versions))
 
 
-_UP_TO_9 = _versions((0, _THERE), (9, _GONE))
-_FROM_9 = _versions((9, _THERE))
+_UP_TO_9 = _versions((0, _ALTERED), (9, _DROPPED))
+_FROM_9 = _versions((9, _ALTERED))
 
 
 @pytest.mark.parametrize(
     ("tables", "former"),
     [
-        ({"t": _versions((0, _THERE)), "u": _versions((0, _THERE))}, {}),
+        ({"t": _versions((0, _ALTERED)), "u": _versions((0, _ALTERED))}, {}),
         ({"t": _UP_TO_9, "T": _FROM_9}, {"t": "T"}),
         ({"t": _FROM_9, "T": _UP_TO_9}, {"T": "t"}),
-        ({"t": _UP_TO_9, "T": _versions((20, _THERE), (30, _THERE))}, {"t": "T"}),
-        ({"t": _UP_TO_9, "T": _versions((20, _THERE), (30, _GONE))}, {"t": "T"}),
-        ({"t": _versions((0, _GONE)), "T": _FROM_9}, {"t": "T"}),
-        ({"t": _versions((0, _GONE)), "T": _versions((0, _GONE))}, {"t": "t", "T": "t"}),
+        ({"t": _UP_TO_9, "T": _versions((20, _ALTERED), (30, _ALTERED))}, {"t": "T"}),
+        ({"t": _UP_TO_9, "T": _versions((20, _ALTERED), (30, _DROPPED))}, {"t": "T"}),
+        ({"t": _versions((0, _DROPPED)), "T": _FROM_9}, {"t": "T"}),
+        ({"t": _versions((0, _DROPPED)), "T": _versions((0, _DROPPED))}, {"t": "t", "T": "t"}),
         (
             {
-                "t": _versions((0, _THERE), (9, _GONE), (20, _THERE)),
-                "T": _versions((9, _THERE), (20, _GONE)),
+                "t": _versions((0, _ALTERED), (9, _DROPPED), (20, _ALTERED)),
+                "T": _versions((9, _ALTERED), (20, _DROPPED)),
             },
             {"T": "t"},
         ),
@@ -53,10 +53,10 @@ def test_former_table_is_mapped_to_the_table_that_took_its_catalog_name(
 @pytest.mark.parametrize(
     "tables",
     [
-        {"t": _versions((0, _THERE)), "T": _versions((0, _THERE))},
-        {"t": _versions((0, _THERE)), "T": _FROM_9},
-        {"t": _versions((0, _THERE), (10, _GONE)), "T": _FROM_9},
-        {"t": _UP_TO_9, "T": _versions((3, _THERE), (5, _GONE))},
+        {"t": _versions((0, _ALTERED)), "T": _versions((0, _ALTERED))},
+        {"t": _versions((0, _ALTERED)), "T": _FROM_9},
+        {"t": _versions((0, _ALTERED), (10, _DROPPED)), "T": _FROM_9},
+        {"t": _UP_TO_9, "T": _versions((3, _ALTERED), (5, _DROPPED))},
     ],
 )
 def test_tables_of_one_catalog_name_at_the_same_time_are_rejected(

@@ -59,9 +59,9 @@ def test_precomputed_states_equal_final_states_of_all_changes(*, last_values: bo
     states = found.of(CHANGES, TABLE, last_values=last_values)
     assert states == final_states(CHANGES, TABLE, ["id"], last_values=last_values)
     assert states is not None
-    gone, there = states.select(["id", "v", TOMBSTONE]).to_pylist()
-    assert gone == {"id": 2, "v": 2 if last_values else None, TOMBSTONE: True}
-    assert there == {"id": 1, "v": 3, TOMBSTONE: False}
+    tombstone, live_row = states.select(["id", "v", TOMBSTONE]).to_pylist()
+    assert tombstone == {"id": 2, "v": 2 if last_values else None, TOMBSTONE: True}
+    assert live_row == {"id": 1, "v": 3, TOMBSTONE: False}
 
 
 def test_precomputed_states_do_not_depend_on_order_of_changes() -> None:

@@ -19,7 +19,7 @@ A = ColumnSchema("a", "int")
 PLAIN = TableSchema(*NAME, (A,))
 WIDE = TableSchema(*NAME, (ColumnSchema("a", "bigint"),))
 KEYED = TableSchema(*NAME, (A,), ("a",))
-GONE = UnknownSchema("it was dropped", gone=True)
+DROPPED = UnknownSchema("it was dropped", is_dropped=True)
 
 
 def change(
@@ -149,7 +149,7 @@ def test_table_recreated_before_its_keyless_snapshot_is_read_from_binlog(
         change("d", 310, 1),
         change("c", 360, 2),
         change("c", 370, 3),
-        versions=[(4, PLAIN), (320, GONE), (350, schema)],
+        versions=[(4, PLAIN), (320, DROPPED), (350, schema)],
     )
     mirrored.batch(500, change("d", 450, 2), versions=[(4, schema)])
     assert mirrored.rows() == [3]

@@ -88,10 +88,12 @@ def test_net_changes_equal_counting_row_by_row(
 ) -> None:
     expected = {}
     for row in dict(changes):
-        steps = [(at, -1 if gone else 1) for at, (each, gone) in enumerate(changes) if each == row]
+        steps = [
+            (at, -1 if removed else 1) for at, (each, removed) in enumerate(changes) if each == row
+        ]
         sums = [sum(step for _, step in steps[: count + 1]) for count in range(len(steps))]
         expected[row] = MultiplicityChange(steps[-1][0], sums[-1], min(0, *sums))
-    found = net_changes([row for row, _ in changes], [gone for _, gone in changes])
+    found = net_changes([row for row, _ in changes], [removed for _, removed in changes])
     assert sorted(map(repr, found)) == sorted(map(repr, expected.values()))
 
 
@@ -156,7 +158,7 @@ def test_delete_of_missing_keyless_row_stops_table_without_commit(
     target.create(TABLE, {})
     apply_multiset(target, final_states([(False, row(n)) for n in before], 1), mark(1), "d.t")
     found = counted(target)
-    others = [(False, row(9)), *((gone, row(number)) for gone, number in changes)]
+    others = [(False, row(9)), *((removed, row(number)) for removed, number in changes)]
     with pytest.raises(MirrorError, match=r"^up to position 2 of .* it differs from the server"):
         apply_multiset(target, final_states(others, 2), mark(2), "d.t")
     # No change of the batch is applied.

@@ -23,9 +23,9 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     check_conditions,
     follow_options,
     next_sequence,
-    note_read,
     record_high_watermark,
     reload_tables,
+    with_tables_read,
     without_snapshot,
 )
 from pyspark_mysqlbinlog.errors import OptionError
@@ -52,7 +52,7 @@ def pending(*tables: tuple[str, str]) -> tuple[TableSnapshotState, ...]:
 
 
 def test_snapshot_begins_with_every_captured_table_that_exists() -> None:
-    known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", gone=True)
+    known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", is_dropped=True)
     assert begin_load(known, BEGIN, all_of_shop) == SnapshotState(pending=pending(A, B))
 
 
@@ -102,7 +102,7 @@ def test_table_with_unknown_columns_is_read_when_its_columns_are_known() -> None
 
 
 def test_existing_tables_are_complete_in_a_stream_without_a_snapshot() -> None:
-    known = history(A, B).without(LATER, *B, "dropped", gone=True)
+    known = history(A, B).without(LATER, *B, "dropped", is_dropped=True)
     found = without_snapshot(known, LATER, all_of_shop)
     assert found == SnapshotState(frozenset({A}))
     assert advance(found, known, LATER, all_of_shop, created=(), unknown=()) == found
@@ -123,7 +123,7 @@ def test_table_renamed_during_its_snapshot_is_read_from_the_beginning() -> None:
 
 
 def test_dropped_table_is_removed_from_the_snapshot() -> None:
-    known = history(A, B).without(LATER, *A, "dropped", gone=True)
+    known = history(A, B).without(LATER, *A, "dropped", is_dropped=True)
     state = SnapshotState(frozenset({B}), pending(A))
     assert advance(state, known, LATER, all_of_shop, created=(), unknown=()) == SnapshotState(
         frozenset({B})
@@ -168,9 +168,9 @@ END = Position.of("bin.000001", 900)
 
 def test_high_watermarks_are_kept_until_the_binlog_reaches_them() -> None:
     state = SnapshotState(chunks=(Chunk(A), Chunk(B)), high_watermarks={C: (1, 500), A: (1, 450)})
-    noted = record_high_watermark(state, LATER, END)
-    assert noted.high_watermarks == {A: (1, 900), B: (1, 900), C: (1, 500)}
-    assert record_high_watermark(noted, END, END).high_watermarks == {}
+    after = record_high_watermark(state, LATER, END)
+    assert after.high_watermarks == {A: (1, 900), B: (1, 900), C: (1, 500)}
+    assert record_high_watermark(after, END, END).high_watermarks == {}
     assert record_high_watermark(SnapshotState(chunks=(Chunk(A),)), END, END).high_watermarks == {}
 
 
@@ -187,12 +187,12 @@ def test_table_altered_up_to_its_high_watermark_is_reported_once() -> None:
 
 def test_table_with_unknown_columns_is_reported_as_altered() -> None:
     place = Position.of("bin.000001", 600)
-    known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
+    known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", is_dropped=True)
     assert altered_tables(SnapshotState(), known, LATER, END) == {A: place}
 
 
 def test_snapshot_condition_for_a_table_created_later_is_accepted() -> None:
-    known = history(A).without(BEGINNING, *B, "created later", gone=True)
+    known = history(A).without(BEGINNING, *B, "created later", is_dropped=True)
     known = known.with_table(END, TableSchema(*B, ()))
     check_conditions([B], known, LATER, case_sensitive=True)
     asked: list[Table] = []
@@ -224,7 +224,7 @@ def test_next_sequence_drops_batch_state_and_high_watermarks() -> None:
 
 
 def test_snapshot_condition_for_a_missing_table_is_rejected() -> None:
-    known = history(A).without(LATER, *B, "dropped", gone=True)
+    known = history(A).without(LATER, *B, "dropped", is_dropped=True)
     check_conditions([A], known, LATER, case_sensitive=True)
     check_conditions([("SHOP", "A")], known, LATER, case_sensitive=False)
     for table, sensitive in ((B, False), (C, False), (("shop", "A"), True)):
@@ -243,13 +243,13 @@ def test_tables_that_a_batch_reads_have_an_unknown_high_watermark() -> None:
         pending=(begun, *pending(C)),
         chunks=(Chunk(A), Chunk(B, "key", None, ("'1'",))),
     )
-    noted = note_read(before, planned)
-    assert noted.high_watermarks == dict.fromkeys((A, B, d, e), UNKNOWN_END)
-    assert noted.completed == {A, d, e}
-    assert noted.read_ahead_of(LATER.order) == {A, B, d, e}
-    known = record_high_watermark(noted, BEGIN, LATER)
+    after = with_tables_read(before, planned)
+    assert after.high_watermarks == dict.fromkeys((A, B, d, e), UNKNOWN_END)
+    assert after.completed == {A, d, e}
+    assert after.read_ahead_of(LATER.order) == {A, B, d, e}
+    known = record_high_watermark(after, BEGIN, LATER)
     assert known.high_watermarks == dict.fromkeys((A, B, d, e), (1, 400))
-    assert SnapshotState.unpack(noted.pack()) == noted
+    assert SnapshotState.unpack(after.pack()) == after
 
 
 def test_failover_reads_tables_again_that_were_read_ahead() -> None:
