@@ -70,6 +70,11 @@ class SchemaHistory:
         version = self._version(position, database, table)
         return version[1] if version else None
 
+    def exists(self, position: Position, database: str, table: str) -> bool | None:
+        """Whether a table exists at this position; None if there is no version of it."""
+        version = self._version(position, database, table)
+        return None if version is None else not is_dropped(version)
+
     def charset_at(self, position: Position, database: str) -> str | None:
         """Return a database's default charset, which a CREATE TABLE inherits; None if unknown."""
         schema = self.at(position, database, _DATABASE)

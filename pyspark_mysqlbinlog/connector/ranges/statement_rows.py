@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
@@ -129,10 +128,7 @@ class StatementRows:
 
     def _was_there(self, event: Event, name: Table) -> bool | None:
         """Whether a table existed before the statement; None if unknown."""
-        state = self._history.state(self._position(event, event.start), *name)
-        return (
-            None if state is None else not (isinstance(state, UnknownSchema) and state.is_dropped)
-        )
+        return self._history.exists(self._position(event, event.start), *name)
 
     def _row(self, op: str, event: Event, name: Table, text: str) -> StatementRow:
         schema = self._history.at(self._position(event, event.start), *name)

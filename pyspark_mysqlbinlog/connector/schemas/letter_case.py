@@ -16,7 +16,6 @@ from typing import Self
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.decoder.events.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
@@ -90,12 +89,12 @@ class LetterCaseCheck:
         if event.flags & THREAD_SPECIFIC_FLAG or logged.query.error_code:
             return
         for name in _existing(logged.statement):
-            if _exists(history, at, name):
+            if history.exists(at, *name):
                 continue
             others = [
                 other
                 for other in self._spelled_like(history, name)
-                if other != name and _exists(history, at, other)
+                if other != name and history.exists(at, *other)
             ]
             yield name, others
 
@@ -114,11 +113,6 @@ def _existing(statement: Statement) -> list[Table]:
         return []
     new = {name for _, name in statement.renames}
     return [name for name in statement.tables or () if name not in new]
-
-
-def _exists(history: SchemaHistory, at: Position, name: Table) -> bool:
-    state = history.state(at, *name)
-    return state is not None and not (isinstance(state, UnknownSchema) and state.is_dropped)
 
 
 def _contradiction(statement: Statement, name: Table, known: Table) -> OptionError:

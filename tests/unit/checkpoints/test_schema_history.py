@@ -60,6 +60,16 @@ def test_schema_version_holds_from_its_start_to_the_next() -> None:
     assert history.at(at(100), "other", "orders") is None
 
 
+def test_table_of_unknown_columns_exists_until_it_is_dropped() -> None:
+    history = SchemaHistory().without(at(100), "shop", "orders", "altered")
+    history = history.without(at(200), "shop", "orders", "x", is_dropped=True).with_table(
+        at(300), A
+    )
+    found = [history.exists(at(pos), "shop", "orders") for pos in (99, 100, 199, 200, 299, 300)]
+    assert found == [None, True, True, False, False, True]
+    assert history.exists(at(300), "shop", "Orders") is None
+
+
 def test_valid_range_of_schema_version_ends_at_next_version_in_same_file() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(200), B)
     history = history.with_table(at(50, 3), A)

@@ -31,13 +31,13 @@ class MultiplicityChange:
     minimum: int
 
 
-def net_changes(rows: Iterable[bytes], tombstones: Iterable[bool]) -> list[MultiplicityChange]:
+def net_changes(rows: Iterable[bytes], tombstone_flags: Iterable[bool]) -> list[MultiplicityChange]:
     """Return the net change of each distinct row; each item removes (tombstone) or adds one copy.
 
     rows : from `canonical_row_bytes`.
     """
     found: dict[bytes, tuple[int, int, int]] = {}
-    for at, (row, is_tombstone) in enumerate(zip(rows, tombstones, strict=True)):
+    for at, (row, is_tombstone) in enumerate(zip(rows, tombstone_flags, strict=True)):
         _, change, least = found.get(row, (0, 0, 0))
         change += -1 if is_tombstone else 1
         found[row] = at, change, min(least, change)

@@ -107,18 +107,18 @@ def _last_places(
     for name in before.column_names:
         is_equal = pc.equal(before.column(name), after.column(name))
         same = pc.and_(same, pc.fill_null(is_equal, False))
-    tombstones = pc.indices_nonzero(pc.and_not(has_before, same))
-    live = pc.indices_nonzero(has_after)
+    tombstones_at = pc.indices_nonzero(pc.and_not(has_before, same))
+    live_at = pc.indices_nonzero(has_after)
     # A change of the key ends the old key and begins the new one in one change.
-    order = pc.sort_indices(pa.chunked_array([tombstones, live]))
-    keys = pa.concat_tables([before.take(tombstones), after.take(live)])
-    if len(tombstones):
+    order = pc.sort_indices(pa.chunked_array([tombstones_at, live_at]))
+    keys = pa.concat_tables([before.take(tombstones_at), after.take(live_at)])
+    if len(tombstones_at):
         keys = keys.take(order)
     last = _last(keys.columns)
     chosen = order if last is None else order.take(last)
-    is_tombstone = pc.less(chosen, len(tombstones))
-    live_rows = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(tombstones))
-    return tombstones.take(chosen.filter(is_tombstone)), live.take(live_rows)
+    is_tombstone = pc.less(chosen, len(tombstones_at))
+    live_rows = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(tombstones_at))
+    return tombstones_at.take(chosen.filter(is_tombstone)), live_at.take(live_rows)
 
 
 def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOTHING) -> pa.Table:

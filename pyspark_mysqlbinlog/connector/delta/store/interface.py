@@ -125,10 +125,10 @@ class DeltaTarget(Protocol):
         rows : the columns of the table without that of `seq`.
         """
 
-    def rewrite_equal_rows(self, tombstones: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
+    def rewrite_equal_rows(self, distinct: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         """Remove all copies of distinct rows, and write others; returns how many were removed.
 
-        tombstones, rows : the columns of the table; in `tombstones`, that of `seq` is ignored.
+        distinct, rows : the columns of the table; in `distinct`, that of `seq` is ignored.
         """
 
     def replace(self, rows: pa.Table, marker: CommitMarker) -> None:

@@ -76,8 +76,8 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, marker: CommitMarker, 
     """
     names = [name for name in states.column_names if name not in {SEQ, TOMBSTONE}]
     texts: list[Any] = canonical_row_bytes(states.select(names)).to_pylist()
-    tombstones: list[Any] = states.column(TOMBSTONE).to_pylist()
-    net = net_changes(texts, tombstones)
+    flags: list[Any] = states.column(TOMBSTONE).to_pylist()
+    net = net_changes(texts, flags)
     taken = [each for each in net if each.minimum < 0]
     held = target.count_equal_rows(_at(states, taken).select(names)) if taken else []
     for each, count in zip(taken, held, strict=True):

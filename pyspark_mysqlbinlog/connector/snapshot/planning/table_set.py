@@ -136,8 +136,9 @@ def advance(
     unknown : tables that got their names in this batch, and others whose rows are unknown.
     """
     there = set(_there(history, position, captures))
+    # Tables without a version in the history are treated as existing.
     pending = tuple(
-        load for load in state.pending if not _is_dropped(history, position, load.table)
+        load for load in state.pending if history.exists(position, *load.table) is not False
     )
     left = {load.table for load in pending}
     completed = state.completed.union(created) & there - left
@@ -258,21 +259,10 @@ def _there(
 ) -> Iterator[Table]:
     """Yield the captured tables that exist at `position`, sorted."""
     for table in history.tables():
-        state = history.state(position, *table)
-        is_dropped = isinstance(state, UnknownSchema) and state.is_dropped
-        if captures(*table) and state is not None and not is_dropped:
+        if captures(*table) and history.exists(position, *table):
             yield table
 
 
 def _is_ever_there(history: SchemaHistory, position: Position, table: Table) -> bool:
     """Whether a table exists at `position`, or at the end of the history."""
-    state = history.state(position, *table)
-    if state is not None and not _is_dropped(history, position, table):
-        return True
-    return not is_dropped(history.versions(*table)[-1])
-
-
-def _is_dropped(history: SchemaHistory, position: Position, table: Table) -> bool:
-    """Whether the history shows that a table does not exist; unknown tables exist."""
-    state = history.state(position, *table)
-    return isinstance(state, UnknownSchema) and state.is_dropped
+    return bool(history.exists(position, *table)) or not is_dropped(history.versions(*table)[-1])

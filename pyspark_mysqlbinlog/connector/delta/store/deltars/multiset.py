@@ -64,26 +64,26 @@ def _within(rows: pa.Table) -> Any:
 
 
 def rewrite_equal_rows(
-    table: DeltaTable, tombstones: pa.Table, rows: pa.Table, properties: CommitProperties
+    table: DeltaTable, distinct: pa.Table, rows: pa.Table, properties: CommitProperties
 ) -> int:
     """Remove all copies of distinct rows, and write others; returns how many were removed."""
     held = [field.name for field in table.schema().fields]
-    if not tombstones.num_rows:
+    if not distinct.num_rows:
         write_deltalake(table, rows.select(held), mode="append", commit_properties=properties)
         return 0
     source = pa.concat_tables(
         [
-            with_tombstone(tombstones.select(held), is_tombstone=True),
+            with_tombstone(distinct.select(held), is_tombstone=True),
             with_tombstone(rows.select(held), is_tombstone=False),
         ]
     )
     metrics = (
         table.merge(
             source,
-            " AND ".join([f"s.{TOMBSTONE}", *_equal(tombstones)]),
+            " AND ".join([f"s.{TOMBSTONE}", *_equal(distinct)]),
             source_alias="s",
             target_alias="t",
-            streamed_exec=bool(wide_decimal_columns(tombstones)),
+            streamed_exec=bool(wide_decimal_columns(distinct)),
             commit_properties=properties,
         )
         .when_matched_delete()
@@ -93,13 +93,13 @@ def rewrite_equal_rows(
     return int(metrics["num_target_rows_deleted"])
 
 
-def _equal(tombstones: pa.Table) -> Iterator[str]:
+def _equal(distinct: pa.Table) -> Iterator[str]:
     """Yield conditions for a row to equal one of these in every column."""
-    names = [name for name in tombstones.column_names if name != SEQ]
+    names = [name for name in distinct.column_names if name != SEQ]
     for name in names:
         source, target = f"s.{quoted(name)}", f"t.{quoted(name)}"
         yield f"({target} IS NOT DISTINCT FROM {source})"
-        if pa.types.is_floating(tombstones.column(name).type):
+        if pa.types.is_floating(distinct.column(name).type):
             # The join treats 0 and -0 as equal.
             yield f"(CAST({target} AS VARCHAR) IS NOT DISTINCT FROM CAST({source} AS VARCHAR))"
-    yield from pruning_conditions(tombstones, names, quoted)
+    yield from pruning_conditions(distinct, names, quoted)

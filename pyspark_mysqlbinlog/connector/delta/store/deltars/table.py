@@ -458,12 +458,12 @@ class DeltalakeTarget(CommittingTarget):
         # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
-    def rewrite_equal_rows(self, tombstones: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
+    def rewrite_equal_rows(self, distinct: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
             nonlocal removed
-            removed = rewrite_equal_rows(table, tombstones, rows, _commit_properties(marker))
+            removed = rewrite_equal_rows(table, distinct, rows, _commit_properties(marker))
 
         self._commit(write, wide_decimal_columns(rows))
         return removed

@@ -436,15 +436,15 @@ class SparkTarget(CommittingTarget):
             with self._table.query(query) as found:
                 return count_equal_rows(found, rows)
 
-    def rewrite_equal_rows(self, tombstones: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
-        if not tombstones.num_rows:
+    def rewrite_equal_rows(self, distinct: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
+        if not distinct.num_rows:
             self.append(rows, marker)
             return 0
         names = rows.column_names
-        removing = with_tombstone(tombstones.select(names), is_tombstone=True)
+        removing = with_tombstone(distinct.select(names), is_tombstone=True)
         both = pa.concat_tables([removing, with_tombstone(rows, is_tombstone=False)])
         statement = multiset_merge_sql(
-            self._table.name, _STATES, names, equality_conditions(tombstones)
+            self._table.name, _STATES, names, equality_conditions(distinct)
         )
         removed = 0
 
