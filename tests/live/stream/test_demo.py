@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pymysql.err import OperationalError
 from rich.console import Console
 
 from helpers.servers import Server
@@ -137,6 +138,31 @@ def test_demo_workload_skips_a_change_that_deadlocks_with_an_alter(shop: Server)
         connection.rollback()
     thread.join(patience(30))
     assert not thread.is_alive()
+
+
+def test_demo_workload_skips_a_change_of_a_table_altered_since_its_snapshot(shop: Server) -> None:
+    """The server reports error 1412: the altered table is newer than the first SELECT."""
+    import shop_workload
+
+    raised: list[int] = []
+
+    def discount(cursor: Any) -> bool:
+        cursor.execute("SELECT sku FROM products")
+        shop.execute("ALTER TABLE orders ADD n INT", database=shop_workload.DATABASE)
+        try:
+            cursor.execute("UPDATE orders SET n = 1 WHERE id = 7")
+        except OperationalError as error:
+            raised.append(error.args[0])
+            raise
+        return True
+
+    workload = shop_workload.Shop(shop.connect, seed=1, pause=0)
+    with shop.connect(database=shop_workload.DATABASE, autocommit=False) as connection:
+        cursor = connection.cursor()
+        assert not workload._done(discount, cursor)
+        assert raised == [1412]
+        connection.rollback()
+        assert workload._done(workload._ship, cursor)  # the altered table is used again
 
 
 def test_demo_ends_with_equal_tables_and_removes_its_files(
