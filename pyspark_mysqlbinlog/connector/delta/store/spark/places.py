@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -99,7 +100,7 @@ def check_catalog(spark: SparkSession, name: str) -> None:
     """OptionError if Spark's configuration has no such catalog."""
     try:
         _catalog(spark, name)
-    except Exception as error:  # noqa: BLE001 (the catalog may raise any exception)
+    except (Py4JJavaError, PySparkException) as error:
         raise OptionError(
             f"target: Spark cannot load the catalog {name!r}: set spark.sql.catalog.{name} to its"
             f" class, and its other properties ({_first_line(error)})"
