@@ -165,7 +165,7 @@ class Shop:
             self.error = error
 
     def _done(self, action: Callable[[Cursor], bool], cursor: Cursor) -> bool:
-        """Run a transaction; return whether to commit. One that the server ends is rolled back."""
+        """Run a transaction; return whether to commit. One that an ALTER hinders is rolled back."""
         try:
             return action(cursor)
         except OperationalError as error:

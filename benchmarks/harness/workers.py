@@ -147,7 +147,7 @@ def answer_commands(commands: Mapping[str, Callable[..., dict[str, Any]]]) -> No
         name, *words = line.rstrip("\n").split("\t")
         try:
             found = commands[name](*words)
-        except Exception as error:  # noqa: BLE001 - the parent raises it again
+        except Exception as error:  # noqa: BLE001 (the parent raises it again)
             traceback.print_exc()
             found = {"error": f"{type(error).__name__}: {error}"}
         answers.write(_ANSWER + json.dumps(found) + "\n")

@@ -44,7 +44,7 @@ _TEXT = """
 _WORDS = _TEXT.split()
 # A few notes are not ASCII, as in any shop's data.
 _FOREIGN = ("Straße", "garçon", "naïve", "München", "東京", "😀")
-_DAY = datetime(2024, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
+_DAY = datetime(2024, 1, 1)  # noqa: DTZ001 (DATETIME has no zone)
 _NOTE_BYTES = 100
 
 

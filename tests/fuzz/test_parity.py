@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips this module if there is no kernel)
 from helpers.logs.chain import Chain
 from helpers.logs.corrupt_logs import damaged, from_bytes
 from helpers.logs.made_logs import logs, tables

@@ -98,7 +98,7 @@ def target_storage(target: ExaminedTarget | ExaminedNames) -> Finding:
             version = DeltaTable(uri, storage_options=storage).version()
     except MySQLBinlogError as error:
         return stop(str(error))
-    except Exception as error:  # noqa: BLE001 (delta-rs raises many types)
+    except Exception as error:  # noqa: BLE001 (the finding shows it)
         shown = store_error(error)
         text = " ".join(str(shown).split())
         return stop(f"{target.root} cannot be written: {text}", advice=_CREDENTIALS)
@@ -159,7 +159,7 @@ def target_tables(target: ExaminedTarget | ExaminedNames, server: ExaminedServer
             reason = found.properties().get(STOPPED)
         except MirrorError as error:
             errors.append(str(error))
-        except Exception as error:  # noqa: BLE001 (delta-rs raises many types)
+        except Exception as error:  # noqa: BLE001 (the finding shows it)
             doubts.append(f"{uri} cannot be opened: {' '.join(str(store_error(error)).split())}")
         else:
             if known is not None and not known.startswith(log.of_server):

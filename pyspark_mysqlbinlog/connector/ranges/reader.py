@@ -132,8 +132,8 @@ def without_row_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     A statement of one table can also contain values of others, so no row keeps it.
     """
-    import pyarrow as pa  # noqa: PLC0415 - the driver's processes do without it
-    from pyarrow import compute as pc  # noqa: PLC0415 - see above
+    import pyarrow as pa  # noqa: PLC0415 (the driver's processes do without it)
+    from pyarrow import compute as pc  # noqa: PLC0415 (see above)
 
     source = batch.column("source")
     assert isinstance(source, pa.StructArray)
@@ -190,7 +190,7 @@ def _read_range(
             events = _captured_events(log, partition, captures, operations=options.operations)
         yield from decoder.decode(events)
         return
-    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 - it needs the kernel
+    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 (it needs the kernel)
         KernelDecoder,
     )
 

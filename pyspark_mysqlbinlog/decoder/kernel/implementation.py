@@ -61,7 +61,7 @@ def implementation() -> Implementation:
 @contextmanager
 def using(chosen: Implementation) -> Iterator[None]:
     """Use another implementation, in all threads, for everything created in this block."""
-    global _chosen  # noqa: PLW0603 - one implementation for all threads
+    global _chosen  # noqa: PLW0603 (one implementation for all threads)
     with _choosing:
         before = _chosen
         _chosen, _ = _choose(chosen)
@@ -76,7 +76,7 @@ def described() -> str:
     """Describe the implementation of this process and how it was built."""
     if implementation() == "python":
         return "python"
-    from pyspark_mysqlbinlog.decoder.kernel import _build  # noqa: PLC0415 - it may be missing
+    from pyspark_mysqlbinlog.decoder.kernel import _build  # noqa: PLC0415 (it may be missing)
 
     sanitized = ", sanitized" if _build.sanitized() else ""
     return f"c ({_build.compiler()}{sanitized}: {_build.__file__})"

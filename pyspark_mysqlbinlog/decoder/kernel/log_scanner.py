@@ -177,7 +177,7 @@ class LogScanner:
         part: tuple[int, int] = (0, 0),
         listener: ScanListener | None = None,
     ) -> None:
-        from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 - may be missing
+        from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 (may be missing)
             Scanner,
             ZstdStream,
             has_zstd,

@@ -37,7 +37,7 @@ class KernelRowImages:
     __slots__ = ("_encoder", "_python", "_stops", "plan")
 
     def __init__(self, plan: ResultPlan) -> None:
-        from pyspark_mysqlbinlog.decoder.kernel._result_rows import (  # noqa: PLC0415 - may be missing
+        from pyspark_mysqlbinlog.decoder.kernel._result_rows import (  # noqa: PLC0415 (may be missing)
             RowEncoder,
             Stop,
         )

@@ -30,7 +30,7 @@ MOST_IN_DOCUMENT = 1000
 _SAMPLE = 50
 
 
-class UntypedNumbers(Exception):  # noqa: N818 - not an error: the reader selects them
+class UntypedNumbers(Exception):  # noqa: N818 (not an error: the reader selects them)
     """A document has numbers whose types were not selected.
 
     Attributes

@@ -138,7 +138,7 @@ def files_at(pattern: str) -> tuple[list[Location], str]:
             return [Path(child.path) for child in children if child.is_file()], "folder"
     if path.exists():
         return [path], "file"
-    paths = glob.glob(pattern)  # noqa: PTH207 - Path.glob refuses an absolute pattern
+    paths = glob.glob(pattern)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
     return [child for child in map(Path, paths) if child.is_file()], "glob"
 
 
@@ -157,7 +157,7 @@ def _files_at_url(pattern: str) -> tuple[list[Location], str]:
 
 def _file_system(url: str) -> tuple[AbstractFileSystem, str]:
     try:
-        from fsspec.core import url_to_fs  # noqa: PLC0415 - only for a URL
+        from fsspec.core import url_to_fs  # noqa: PLC0415 (only for a URL)
     except ImportError:
         raise OptionError(
             f"option path: {url!r} is a URL, which needs fsspec: install the extra fsspec of this"

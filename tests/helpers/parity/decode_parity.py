@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StringType, VariantType
 
-import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 (skips the tests if the kernel is missing)
 from helpers.parity.decoding import ALL_OPERATIONS, StaticSchemas, captured_ordinal
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type

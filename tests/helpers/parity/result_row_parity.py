@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 (skips the tests if the kernel is missing)
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded, RowImages

@@ -304,7 +304,7 @@ def _become(request: _ForkRequest) -> None:
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except Exception:  # noqa: BLE001 - as in Python: the error is printed, the code is 1
+    except Exception:  # noqa: BLE001 (as in Python: the error is printed, the code is 1)
         sys.excepthook(*sys.exc_info())
     finally:
         with contextlib.suppress(OSError, ValueError):

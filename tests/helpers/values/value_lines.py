@@ -971,7 +971,7 @@ MULTIPOLYGON <- NULL
 GEOMETRYCOLLECTION <- ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1),LINESTRING(0 0,2 5))')
 GEOMETRYCOLLECTION <- ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 1),LINESTRING(0 0,2 5))',4326)
 GEOMETRYCOLLECTION <- NULL
-"""  # noqa: E501 - an ENUM of 300 labels is one line
+"""  # noqa: E501 (an ENUM of 300 labels is one line)
 # fmt: on
 
 LINES: list[tuple[str, str]] = [

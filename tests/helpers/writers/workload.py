@@ -124,7 +124,7 @@ class Workload:
                         self.transactions += 1
                         self._changed.notify_all()
                     self._ended.wait(max(0.0, begun + done * self._pause - monotonic()))
-        except Exception as error:  # noqa: BLE001 - raised by `used_up`
+        except Exception as error:  # noqa: BLE001 (raised by `used_up`)
             with self._changed:
                 self._error = error
                 self._changed.notify_all()

@@ -75,7 +75,7 @@ def test_dump_is_read_over_tls_in_every_ssl_mode(
 
 def test_compiled_scan_over_tls_equals_the_dump(tls_server: Server) -> None:
     """TLS records are not packets: received data can end anywhere in a packet."""
-    import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
+    import helpers.parity.require_kernel  # noqa: F401 (skips without the kernel)
     from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips without the kernel)
 from helpers.servers import MySQL56Server, Server
 from helpers.servers.available import every_server
 from helpers.writers.gtid_modes import switch, switchable_mode

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips without the kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips without the kernel)
 from helpers.logs.cutting_proxy import cutting_proxy
 from helpers.servers import Server
 from helpers.waiting import wait_until

@@ -87,7 +87,7 @@ class Traffic:
                     cursor.execute("INSERT INTO changes VALUES (%s, 'new')", (self.last + 1,))
                     self.last += 1
                     cursor.execute("INSERT INTO others VALUES (%s)", (self.last,))
-        except Exception as error:  # noqa: BLE001 - raised by __exit__
+        except Exception as error:  # noqa: BLE001 (raised by __exit__)
             self.error = error
 
 

@@ -113,7 +113,7 @@ def test_failed_search_for_prepared_xa_is_tried_again(
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_xa_rows_prepared_earlier_are_delivered_at_commit(  # noqa: PLR0917 - fixtures
+def test_xa_rows_prepared_earlier_are_delivered_at_commit(  # noqa: PLR0917 (fixtures)
     any_server: Server,
     tables: str,
     session: Xa,

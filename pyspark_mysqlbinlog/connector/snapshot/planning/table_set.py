@@ -34,9 +34,9 @@ __all__ = [
     "check_conditions",
     "follow_options",
     "next_sequence",
-    "with_tables_read",
     "record_high_watermark",
     "reload_tables",
+    "with_tables_read",
     "without_snapshot",
 ]
 

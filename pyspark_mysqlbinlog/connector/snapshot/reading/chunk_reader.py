@@ -452,7 +452,7 @@ def _compared(
 def _decoded(decoder: Decoder, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
     if implementation() == "python":
         return decoder.decode(unpack_events(blocks))
-    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 - it needs the kernel
+    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 (it needs the kernel)
         KernelDecoder,
     )
 

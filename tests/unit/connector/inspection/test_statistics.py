@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 (skips the tests if the kernel is missing)
 from helpers.logs.events import LogBuilder, gtid_body, query_body, rows_body, table_map
 from pyspark_mysqlbinlog.connector.inspection.entries import Entries
 from pyspark_mysqlbinlog.connector.inspection.figures.report import report_page

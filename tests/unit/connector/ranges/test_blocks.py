@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips the tests if the kernel is missing
+import helpers.parity.require_kernel  # noqa: F401 (skips the tests if the kernel is missing)
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED
 from helpers.waiting import patience, wait_until

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips this module if there is no kernel)
 from helpers.logs.corrupt_logs import RawEvent
 from helpers.logs.made_logs import MadeTable, logs, tables
 from helpers.logs.recorded_logs import SCENARIOS, load

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips this module if there is no kernel)
 from helpers.logs.events import LogBuilder
 from helpers.parity.decoding import CAPTURED, raws_in
 from helpers.parity.scan_parity import always, captures_half, compare, framed

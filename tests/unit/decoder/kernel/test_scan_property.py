@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips this module if there is no kernel)
 from helpers.logs.events import (
     LogBuilder,
     dummy_rows_body,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import helpers.parity.require_kernel  # noqa: F401 - skips this module if there is no kernel
+import helpers.parity.require_kernel  # noqa: F401 (skips this module if there is no kernel)
 from helpers.logs.events import gtid_body, query_body
 from helpers.logs.row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
 from helpers.parity.decode_parity import KINDS, Parity, Payloads
