@@ -75,6 +75,9 @@ def _quick_python(quick_python: None) -> None:
     """Also start the Python workers of other Spark processes as forks."""
 
 
+# First, because the order of the hooks is the order of the parts of a case's identifier. It would
+# depend on when pytest loads this file: first if it is given a path in this folder, else later.
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # A DeltaMirror with engine="auto" selects the engine by its session.
     if metafunc.definition.get_closest_marker("both_engines"):
