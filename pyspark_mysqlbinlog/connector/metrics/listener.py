@@ -162,7 +162,7 @@ class MySQLBinlogMetrics(StreamingQueryListener):
                         (each for each in self.mirrors if each.query_id == query), watch.mirror
                     )
                     self._observe(query, watch)
-                except Exception as error:  # noqa: BLE001 (whatever Spark raises)
+                except Exception as error:  # noqa: BLE001 (logged; the next round asks again)
                     # Spark may have ended; the last known values grow old.
                     if query not in warned:
                         warned.add(query)
